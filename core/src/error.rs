@@ -1,0 +1,320 @@
+//! One error an operation. Whatever it says, the window is as it was.
+
+use std::sync::Arc;
+
+use crate::{CounterError, Digest, EpisodeId, SpanId, store::StoreError};
+
+/// Why a commit did not happen, or could not be confirmed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store accepted a span and gave other bytes back (rule R2): the span stays in the window.
+    #[error("{span} was written and came back changed (blob {digest}): it stays in the window; check the store")]
+    ReadBack {
+        /// The span.
+        span: SpanId,
+        /// SHA-256 of its bytes.
+        digest: Digest,
+    },
+    /// An earlier commit was cancelled or lost its answer, so only the store knows whether it happened.
+    #[error("an earlier step of episode `{episode}` never finished: open the episode again and read its log")]
+    Interrupted {
+        /// The episode.
+        episode: EpisodeId,
+    },
+    /// A record could not be written as JSON.
+    #[error("a record could not be encoded: {0}; this is a defect of keepspan, please report it")]
+    Record(#[source] serde_json::Error),
+}
+
+/// Why a window did not open.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The name is empty or longer than [`EpisodeId::MAX_BYTES`].
+    #[error("an episode's name has 1 to {} bytes and this one has {bytes}: choose another", EpisodeId::MAX_BYTES)]
+    Name {
+        /// Its length in bytes.
+        bytes: usize,
+    },
+    /// The store has records of this episode.
+    #[error("episode `{episode}` has {records} records in this store already: choose a name of its own for each run")]
+    Exists {
+        /// The episode.
+        episode: EpisodeId,
+        /// The records it has.
+        records: u64,
+    },
+    /// A budget of no tokens.
+    #[error("a budget of 0 tokens holds nothing: give the tokens that the window may take")]
+    NoBudget,
+    /// The first commit failed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Why a span did not enter.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PushError {
+    /// It has no content.
+    #[error("`{lane}`: an empty span says nothing and could not be told from a lost one: leave it out, or push a note")]
+    Empty {
+        /// The lane.
+        lane: &'static str,
+    },
+    /// It alone is larger than the budget.
+    #[error("`{lane}`: the span has {tokens} tokens and the whole budget is {budget}: split it, or raise the budget")]
+    LargerThanBudget {
+        /// The lane.
+        lane: &'static str,
+        /// Its tokens.
+        tokens: u64,
+        /// The budget in tokens.
+        budget: u64,
+    },
+    /// The token counter failed.
+    #[error("`{lane}`: the span could not be counted: {source}")]
+    Counter {
+        /// The lane.
+        lane: &'static str,
+        /// What the counter said.
+        source: CounterError,
+    },
+    /// No lane takes such a span.
+    #[error("no lane takes a span of role `{role}`{}: give one lane `otherwise`", tool.as_ref().map(|tool| format!(" from tool `{tool}`")).unwrap_or_default())]
+    NoRoute {
+        /// The span's role.
+        role: &'static str,
+        /// The tool it came from.
+        tool: Option<Arc<str>>,
+    },
+    /// More than 65,535 different tool names.
+    #[error("`{name}` is one tool name too many (65,535 are kept): give ids as content, not as tool names")]
+    TooManyNames {
+        /// The name.
+        name: Arc<str>,
+    },
+    /// The handle's lane is none of the window's.
+    #[error("this lane does not belong to the window's state struct: derive `ContextState`, do not write it by hand")]
+    NoLane,
+}
+
+/// Why spans could not be chosen for a transition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectionError {
+    /// No id was given.
+    #[error("no span was named: give at least one id")]
+    Empty,
+    /// An id was given twice.
+    #[error("{span} is named twice: name each span once")]
+    Twice {
+        /// The span.
+        span: SpanId,
+    },
+    /// No such span.
+    #[error("{span} does not exist: this episode has spans s1 to s{spans}")]
+    Unknown {
+        /// The id.
+        span: SpanId,
+        /// How many spans there are.
+        spans: u64,
+    },
+    /// The span is in another lane.
+    #[error("{span} is in lane `{actual}` and not in `{lane}`: call the method of its own lane")]
+    OtherLane {
+        /// The span.
+        span: SpanId,
+        /// The lane whose method was called.
+        lane: &'static str,
+        /// The lane it is in.
+        actual: &'static str,
+    },
+    /// The span was evicted before.
+    #[error("{span} is evicted already: recall it by its id, or restore it to the window")]
+    AlreadyEvicted {
+        /// The span.
+        span: SpanId,
+    },
+    /// A summary stands in the span's place.
+    #[error("{span} is replaced by a summary: re-ground the summary to bring it back")]
+    Replaced {
+        /// The span.
+        span: SpanId,
+    },
+    /// The span was removed by a declared mutation.
+    #[error("{span} was discarded by a declared mutation and is not in the store")]
+    Discarded {
+        /// The span.
+        span: SpanId,
+    },
+    /// The summary left when its sources came back, or when a second summary took its place.
+    #[error("{span} is a summary that has left the window: its sources or a later summary stand in its place")]
+    Retired {
+        /// The span.
+        span: SpanId,
+    },
+    /// The span is in the window.
+    #[error("{span} is resident: there is nothing to bring back")]
+    Resident {
+        /// The span.
+        span: SpanId,
+    },
+    /// The span is not in the store yet.
+    #[error("{span} is not externalized: externalize the lanes first")]
+    NotExternalized {
+        /// The span.
+        span: SpanId,
+    },
+}
+
+/// Why nothing was externalized: the store's failure. All text stays in the window.
+pub type ExternalizeError = CommitError;
+
+/// Why nothing was evicted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvictError {
+    /// The spans could not be chosen.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// A span's lane never lets spans leave.
+    #[error("{span} is in `{lane}`, whose spans never leave")]
+    Kept {
+        /// The span.
+        span: SpanId,
+        /// The lane.
+        lane: &'static str,
+    },
+    /// A pointer could not be counted.
+    #[error("a pointer could not be counted: {0}")]
+    Counter(#[from] CounterError),
+    /// The tombstones could not be committed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Why an evicted span did not come back into the window.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// The spans could not be chosen.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// A pointer could not be counted.
+    #[error("a pointer could not be counted: {0}")]
+    Counter(#[from] CounterError),
+    /// The store could not be read, or the event not committed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Why a span's text could not be recalled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecallError {
+    /// The span could not be chosen.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// It was removed by a declared mutation (rule R23).
+    #[error("{span} was discarded ({reason}); to recover: {recovery}")]
+    Discarded {
+        /// The span.
+        span: SpanId,
+        /// Why it was removed.
+        reason: String,
+        /// What to do if it is needed.
+        recovery: String,
+    },
+    /// The store could not be read, or gave other bytes.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Why a model's answer is no summary (rule R6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SummaryTextError {
+    /// It stopped at the output limit.
+    #[error("the summary was cut off at the output limit: ask for a shorter one, or raise the limit")]
+    Truncated,
+    /// It has no text.
+    #[error("the summary is empty: the sources stay in the window; ask again")]
+    Empty,
+    /// The model called a tool instead.
+    #[error("the model called a tool instead of summarizing: offer none when asking for a summary")]
+    ToolCall,
+    /// There is reasoning and no answer.
+    #[error("the model reasoned and gave no answer: the sources stay in the window; ask again")]
+    ReasoningOnly,
+    /// The model or its provider refused.
+    #[error("the model refused to summarize: the sources stay in the window")]
+    Refused,
+    /// The call failed.
+    #[error("the model call failed: an error text is no summary; the sources stay in the window")]
+    Failed,
+}
+
+/// Why no summary took its sources' place.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SummarizeError {
+    /// The sources could not be chosen.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// The summary is as large as what it stands for (rule R6).
+    #[error("the summary takes {summary} tokens and its sources {sources}: nothing is gained; write a shorter one")]
+    NotSmaller {
+        /// Tokens of the summary, with the line that names its sources.
+        summary: u64,
+        /// Tokens of the sources.
+        sources: u64,
+    },
+    /// The lanes belong to two windows.
+    #[error("`{lane}` belongs to another window: give the derived lane of this one")]
+    OtherWindow {
+        /// The derived lane.
+        lane: &'static str,
+    },
+    /// The summary could not be counted.
+    #[error("the summary could not be counted: {0}")]
+    Counter(#[from] CounterError),
+    /// The summary could not be committed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Why a summary's sources did not come back.
+pub type RegroundError = RestoreError;
+
+/// Why a span was not discarded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiscardError {
+    /// The span could not be chosen.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// The store has it already and deletes nothing.
+    #[error("{span} is in the store already, which deletes nothing: evict it; its text stays in the store")]
+    Externalized {
+        /// The span.
+        span: SpanId,
+    },
+    /// The notice could not be counted.
+    #[error("the notice that stands in its place could not be counted: {0}")]
+    Counter(#[from] CounterError),
+    /// The record could not be committed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Why a reason or a recovery path was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{what}` is blank: whoever audits this window must be able to read it")]
+pub struct Unexplained {
+    pub(crate) what: &'static str,
+}

@@ -1,0 +1,94 @@
+//! The kinds of spans a lane can hold, as distinct types under sealed traits. What each kind may and may not do is in
+//! [`rule`](crate::rule).
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) mod sealed {
+    /// Keeps the set of kinds closed.
+    pub trait Sealed {}
+}
+
+/// The kind of span a lane holds; chosen by the attribute on the field, never by a model.
+pub trait Kind: sealed::Sealed + 'static {
+    #[doc(hidden)]
+    const ID: KindId;
+    #[doc(hidden)]
+    const PINNED: bool = false;
+}
+
+/// A kind whose text later correctness depends on: never replaced by a paraphrase (rule R3), left behind only as a
+/// pointer.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no protected kind",
+    label = "tag the lane `#[precondition]`, `#[invariant]`, `#[constraint]`, `#[negative_result]` or `#[scope_qualifier]`"
+)]
+pub trait Protected: Kind {}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident $name:literal,)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub enum $kind {}
+            impl sealed::Sealed for $kind {}
+            impl Kind for $kind {
+                const ID: KindId = KindId::$kind;
+            }
+        )*
+
+        /// A kind as a value, for reports and records.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum KindId {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl KindId {
+            /// The attribute that gives a field this kind.
+            pub const fn attribute(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// System text, house rules, the live task: never leaves.
+    Instruction "instruction",
+    /// What a later step's correctness depends on: column types as read, a version, an environment's identity.
+    Precondition "precondition",
+    /// What must hold throughout.
+    Invariant "invariant",
+    /// A limit the work must respect.
+    Constraint "constraint",
+    /// "X failed because Y", a refusal, "nothing there".
+    NegativeResult "negative_result",
+    /// "production, not staging", "as of abc123": what summaries drop first.
+    ScopeQualifier "scope_qualifier",
+    /// Diffs, exploratory reads, superseded plans.
+    Evictable "evictable",
+    /// Text that pruning itself produced: never a candidate (rule R13).
+    Rationale "rationale",
+    /// Summaries: carry their sources, and are not summarized again (rule R4).
+    Derived "derived",
+}
+
+/// A protected kind with `pinned`: its spans never leave.
+#[derive(Debug)]
+pub struct Pinned<K: Protected>(core::convert::Infallible, core::marker::PhantomData<fn() -> K>);
+
+impl<K: Protected> sealed::Sealed for Pinned<K> {}
+impl<K: Protected> Kind for Pinned<K> {
+    const ID: KindId = K::ID;
+    const PINNED: bool = true;
+}
+
+impl Protected for Precondition {}
+impl Protected for Invariant {}
+impl Protected for Constraint {}
+impl Protected for NegativeResult {}
+impl Protected for ScopeQualifier {}
+impl<K: Protected> Protected for Pinned<K> {}

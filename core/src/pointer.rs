@@ -1,0 +1,92 @@
+//! What stands in the window where a span left (rule R8): the id that resolves, and what it was. Never an invitation
+//! to run something again, and never an excerpt: a cut-off qualifier would be worse than none.
+
+use std::fmt;
+
+use crate::{Digest, SpanId, Tombstone};
+
+/// The line a window shows in place of an evicted span. Built from its [`Tombstone`], never by a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pointer {
+    span: SpanId,
+    text: String,
+}
+
+impl Pointer {
+    pub(crate) fn of(tombstone: &Tombstone) -> Self {
+        let record = &tombstone.0;
+        let text = Line {
+            span: record.span,
+            lane: &record.lane,
+            name: record.name.as_deref(),
+            tokens: tombstone.tokens(),
+            digest: record.sha256,
+            sources: &record.derivation,
+        }
+        .to_string();
+        Self { span: record.span, text }
+    }
+
+    /// The span it resolves to, through [`Window::recall`](crate::Window::recall).
+    pub fn span(&self) -> SpanId {
+        self.span
+    }
+
+    /// The line itself.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The wording of a pointer to one span.
+pub(crate) struct Line<'a> {
+    pub(crate) span: SpanId,
+    pub(crate) lane: &'a str,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) tokens: u64,
+    pub(crate) digest: Digest,
+    pub(crate) sources: &'a [SpanId],
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{} {}", self.span, self.lane)?;
+        if let Some(name) = self.name {
+            write!(f, " from {name}")?;
+        }
+        if !self.sources.is_empty() {
+            write!(f, " of {}", Ids(self.sources))?;
+        }
+        write!(f, ": {} tokens kept in the store, sha256 {}; recall {}]", self.tokens, self.digest.short(), self.span)
+    }
+}
+
+/// The wording of a pointer that neighbours share.
+pub(crate) struct Fold {
+    pub(crate) first: SpanId,
+    pub(crate) last: SpanId,
+    pub(crate) spans: u64,
+    pub(crate) tokens: u64,
+}
+
+impl fmt::Display for Fold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first, last, spans, tokens } = self;
+        write!(f, "[{first} to {last}: {spans} spans, {tokens} tokens kept in the store; recall any of them by id]")
+    }
+}
+
+/// Ids as `s3, s4, s9`.
+pub(crate) struct Ids<'a>(pub(crate) &'a [SpanId]);
+
+impl fmt::Display for Ids<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(at, id)| write!(f, "{}{id}", if at == 0 { "" } else { ", " }))
+    }
+}

@@ -1,0 +1,194 @@
+//! The rules the compiler holds, one trait each. A refused call names the user's own field in its first line and says
+//! what to do; every trait is sealed, so no rule can be switched off from outside.
+//!
+//! `keepspan_rule_off` is set by the check in `ui-tests` alone: it takes one rule out, to show that the cases of that
+//! rule fail because of it and nothing else.
+
+use crate::kind::{
+    Constraint, Derived, Evictable, Instruction, Invariant, NegativeResult, Pinned, Precondition, Protected, Rationale,
+    ScopeQualifier, sealed::Sealed,
+};
+
+/// Lanes as lent by [`Window::lanes`](crate::Window::lanes): text may enter, nothing may leave.
+#[derive(Debug)]
+pub enum Open {}
+
+/// Lanes whose every span is written, synced, read back and found equal (rule R2): spans may leave, no text may enter.
+///
+/// Only a store call mints this state, through [`Lanes::externalize`](crate::Lanes::externalize).
+#[derive(Debug)]
+pub enum Externalized {}
+
+impl Sealed for Open {}
+impl Sealed for Externalized {}
+
+/// R1: nothing leaves the window before it is externalized.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` is evicted before it was externalized: its `{K}` spans would be lost for good",
+    label = "externalize first: `let lanes = lanes.externalize().wait()?;` (`.await?` on an async store)",
+    note = "an evicted span is a pointer into the store, so the store has to hold it first"
+)]
+pub trait LeavesFrom<F, K>: Sealed {}
+impl<F, K> LeavesFrom<F, K> for Externalized {}
+#[cfg(keepspan_rule_off = "R1")]
+impl<F, K> LeavesFrom<F, K> for Open {}
+
+/// R1, R3: a summary takes the place of its sources, so those must be externalized as well.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` is summarized before it was externalized: its `{K}` spans would be lost for good",
+    label = "externalize first: `let lanes = lanes.externalize().wait()?;` (`.await?` on an async store)",
+    note = "a summary stands for spans that the store holds; without them nothing could be read again"
+)]
+pub trait SummarizedFrom<F, K>: Sealed {}
+impl<F, K> SummarizedFrom<F, K> for Externalized {}
+#[cfg(keepspan_rule_off = "R1")]
+impl<F, K> SummarizedFrom<F, K> for Open {}
+
+/// R2: text enters open lanes only, so that an externalized window stays externalized.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` is pushed to while the lanes are externalized: the new span would not be in the store",
+    label = "take open lanes again: `let lanes = window.lanes();`",
+    note = "pushing ends the externalized state; externalize again before the next eviction"
+)]
+pub trait EntersWhile<F>: Sealed {}
+impl<F> EntersWhile<F> for Open {}
+#[cfg(keepspan_rule_off = "R2")]
+impl<F> EntersWhile<F> for Externalized {}
+
+/// The kinds whose spans may leave at all: not `#[instruction]`, nothing `pinned`.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` holds `{Self}` spans, which never leave the window",
+    label = "evict from an `#[evictable]` lane instead",
+    note = "`#[instruction]` and `pinned` lanes are kept in the window for the whole episode"
+)]
+pub trait MayLeave<F>: Sealed {}
+impl<F> MayLeave<F> for Precondition {}
+impl<F> MayLeave<F> for Invariant {}
+impl<F> MayLeave<F> for Constraint {}
+impl<F> MayLeave<F> for NegativeResult {}
+impl<F> MayLeave<F> for ScopeQualifier {}
+impl<F> MayLeave<F> for Evictable {}
+impl<F> MayLeave<F> for Derived {}
+// Held back by `Candidate` below, with words of its own.
+impl<F> MayLeave<F> for Rationale {}
+#[cfg(keepspan_rule_off = "keep")]
+impl<F> MayLeave<F> for Instruction {}
+#[cfg(keepspan_rule_off = "keep")]
+#[diagnostic::do_not_recommend]
+impl<F, K: Protected> MayLeave<F> for Pinned<K> {}
+
+/// R13: rationales are never candidates.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` holds what pruning itself wrote, and a `#[rationale]` is never a candidate for pruning",
+    label = "choose spans of another lane; a non-model policy clears rationales",
+    note = "a pruner that prunes its own decisions feeds on itself and frees nothing"
+)]
+pub trait Candidate<F>: Sealed {}
+impl<F> Candidate<F> for Instruction {}
+impl<F> Candidate<F> for Precondition {}
+impl<F> Candidate<F> for Invariant {}
+impl<F> Candidate<F> for Constraint {}
+impl<F> Candidate<F> for NegativeResult {}
+impl<F> Candidate<F> for ScopeQualifier {}
+impl<F> Candidate<F> for Evictable {}
+impl<F> Candidate<F> for Derived {}
+#[diagnostic::do_not_recommend]
+impl<F, K: Protected> Candidate<F> for Pinned<K> {}
+#[cfg(keepspan_rule_off = "R13")]
+impl<F> Candidate<F> for Rationale {}
+
+/// R3: protected text is never replaced by a paraphrase.
+#[diagnostic::on_unimplemented(
+    message = "a summary cannot stand in for `{F}`: its `{Self}` spans are kept word for word",
+    label = "evict to a pointer instead: `lanes.{F}.evict(id)`",
+    note = "summaries drop qualifiers; only `#[evictable]` spans may be replaced by one"
+)]
+pub trait Replaceable<F>: Sealed {}
+impl<F> Replaceable<F> for Evictable {}
+// Held back by `FirstHand` below, with words of its own.
+impl<F> Replaceable<F> for Derived {}
+#[cfg(keepspan_rule_off = "R3")]
+mod paraphrased {
+    use super::*;
+    impl<F> Replaceable<F> for Instruction {}
+    impl<F> Replaceable<F> for Precondition {}
+    impl<F> Replaceable<F> for Invariant {}
+    impl<F> Replaceable<F> for Constraint {}
+    impl<F> Replaceable<F> for NegativeResult {}
+    impl<F> Replaceable<F> for ScopeQualifier {}
+    impl<F> Replaceable<F> for Rationale {}
+    #[diagnostic::do_not_recommend]
+    impl<F, K: Protected> Replaceable<F> for Pinned<K> {}
+}
+
+/// R4: a summary is not summarized again.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` holds summaries, and a summary is not summarized again: re-ground instead",
+    label = "bring the sources back: `lanes.{F}.reground(id)`, then summarize those",
+    note = "each further summary drops qualifiers that the last one kept; `escalate` is the explicit, logged way out"
+)]
+pub trait FirstHand<F>: Sealed {}
+impl<F> FirstHand<F> for Instruction {}
+impl<F> FirstHand<F> for Precondition {}
+impl<F> FirstHand<F> for Invariant {}
+impl<F> FirstHand<F> for Constraint {}
+impl<F> FirstHand<F> for NegativeResult {}
+impl<F> FirstHand<F> for ScopeQualifier {}
+impl<F> FirstHand<F> for Evictable {}
+impl<F> FirstHand<F> for Rationale {}
+#[diagnostic::do_not_recommend]
+impl<F, K: Protected> FirstHand<F> for Pinned<K> {}
+#[cfg(keepspan_rule_off = "R4")]
+impl<F> FirstHand<F> for Derived {}
+
+/// R5: a summary exists only with its sources, so nothing is pushed into a derived lane.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` holds summaries with their sources; text cannot be pushed into a `#[derived]` lane",
+    label = "make one from its sources: `lanes.work.summarize(ids, text, &lanes.{F})`",
+    note = "a summary without sources could not be checked, nor undone"
+)]
+pub trait TakesText<F>: Sealed {}
+impl<F> TakesText<F> for Instruction {}
+impl<F> TakesText<F> for Precondition {}
+impl<F> TakesText<F> for Invariant {}
+impl<F> TakesText<F> for Constraint {}
+impl<F> TakesText<F> for NegativeResult {}
+impl<F> TakesText<F> for ScopeQualifier {}
+impl<F> TakesText<F> for Evictable {}
+impl<F> TakesText<F> for Rationale {}
+#[diagnostic::do_not_recommend]
+impl<F, K: Protected> TakesText<F> for Pinned<K> {}
+#[cfg(keepspan_rule_off = "R5")]
+impl<F> TakesText<F> for Derived {}
+
+/// R5: summaries live in a `#[derived]` lane.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` cannot hold a summary: it is a `{Self}` lane",
+    label = "give a `#[derived]` lane of the same struct",
+    note = "a summary must stay marked as one, with its sources"
+)]
+pub trait HoldsSummaries<F>: Sealed {}
+impl<F> HoldsSummaries<F> for Derived {}
+#[cfg(keepspan_rule_off = "R5")]
+impl<F> HoldsSummaries<F> for Evictable {}
+
+/// R23: only evictable text may be removed for good, as a declared mutation.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` cannot be discarded: its `{Self}` spans are what later steps depend on",
+    label = "evict to a pointer instead: `lanes.{F}.evict(id)`",
+    note = "only an `#[evictable]` lane has spans that may be removed for good"
+)]
+pub trait MayBeDiscarded<F>: Sealed {}
+impl<F> MayBeDiscarded<F> for Evictable {}
+#[cfg(keepspan_rule_off = "R23")]
+mod discarded {
+    use super::*;
+    impl<F> MayBeDiscarded<F> for Instruction {}
+    impl<F> MayBeDiscarded<F> for Precondition {}
+    impl<F> MayBeDiscarded<F> for Invariant {}
+    impl<F> MayBeDiscarded<F> for Constraint {}
+    impl<F> MayBeDiscarded<F> for NegativeResult {}
+    impl<F> MayBeDiscarded<F> for ScopeQualifier {}
+    impl<F> MayBeDiscarded<F> for Rationale {}
+    impl<F> MayBeDiscarded<F> for Derived {}
+}

@@ -1,0 +1,236 @@
+//! What enters a window: a span's content, where it came from, and the id the library mints for it.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+/// The id of a span, minted by the window when the span enters, in order, never reused. Shown as `s17`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SpanId(u64);
+
+impl SpanId {
+    pub(crate) const fn mint(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number in the id: 1 for the first span of an episode.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+
+    /// Reads an id as a model or a person writes it (`s17`, `S17`). The id need not exist: the operation that takes it
+    /// says so.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.trim().strip_prefix(['s', 'S'])?;
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        digits.parse().ok().filter(|number| *number > 0).map(Self)
+    }
+}
+
+impl fmt::Display for SpanId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "s{}", self.0)
+    }
+}
+
+/// A span's text or bytes, shared, never copied after it entered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Content {
+    /// UTF-8 text.
+    Text(Arc<str>),
+    /// Anything else: an image, a file.
+    Bytes(Arc<[u8]>),
+}
+
+impl Content {
+    /// Text from bytes that should be UTF-8.
+    ///
+    /// # Errors
+    /// [`NotUtf8`] says where the text stops being UTF-8; keep such content as [`Content::Bytes`].
+    pub fn from_utf8(bytes: &[u8]) -> Result<Self, NotUtf8> {
+        std::str::from_utf8(bytes).map(Self::from).map_err(|error| NotUtf8 { valid_up_to: error.valid_up_to() })
+    }
+
+    /// The bytes as stored and hashed.
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// The text, when it is text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Bytes(_) => None,
+        }
+    }
+
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self, Self::Text(_))
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Arc<str>> for Content {
+    fn from(text: Arc<str>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+/// Bytes offered as text are not UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not UTF-8 from byte {valid_up_to} on: keep it as `Content::Bytes`, or decode it first")]
+pub struct NotUtf8 {
+    valid_up_to: usize,
+}
+
+impl NotUtf8 {
+    /// The number of leading bytes that are UTF-8.
+    pub const fn valid_up_to(&self) -> usize {
+        self.valid_up_to
+    }
+}
+
+/// Who said it. Trust follows the origin, not the role: a system notice carried in a user-role message is no statement
+/// of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// A person.
+    Human,
+    /// The model.
+    Model,
+    /// A tool's result.
+    Tool,
+    /// The program around the model: system text, notifications, and what the library itself writes.
+    Notice,
+}
+
+/// The place a span takes in the message list that is sent to a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// `system` (OpenAI also says `developer`).
+    System,
+    /// `user`.
+    User,
+    /// `assistant`.
+    Assistant,
+    /// `tool`: the result of a call.
+    Tool,
+}
+
+impl Role {
+    /// The name a `roles(..)` route uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+}
+
+/// A span about to enter: content with its origin, role and, for a tool's result, the tool's name.
+///
+/// A plain `&str` or `String` becomes a [notice](Origin::Notice).
+#[derive(Clone, Debug)]
+#[must_use = "a span enters the window when it is pushed"]
+pub struct NewSpan {
+    pub(crate) content: Content,
+    pub(crate) origin: Origin,
+    pub(crate) role: Role,
+    pub(crate) name: Option<Arc<str>>,
+    pub(crate) failed: bool,
+}
+
+impl NewSpan {
+    fn new(content: impl Into<Content>, origin: Origin, role: Role) -> Self {
+        Self { content: content.into(), origin, role, name: None, failed: false }
+    }
+
+    /// What a person said.
+    pub fn human(content: impl Into<Content>) -> Self {
+        Self::new(content, Origin::Human, Role::User)
+    }
+
+    /// What the model said.
+    pub fn model(content: impl Into<Content>) -> Self {
+        Self::new(content, Origin::Model, Role::Assistant)
+    }
+
+    /// What the tool `name` returned.
+    pub fn tool(name: impl Into<Arc<str>>, content: impl Into<Content>) -> Self {
+        Self { name: Some(name.into()), ..Self::new(content, Origin::Tool, Role::Tool) }
+    }
+
+    /// What the program around the model says.
+    pub fn notice(content: impl Into<Content>) -> Self {
+        Self::new(content, Origin::Notice, Role::System)
+    }
+
+    /// Puts the span under another role without changing who said it.
+    pub fn role(self, role: Role) -> Self {
+        Self { role, ..self }
+    }
+
+    /// Marks a tool's result as an error, for the `on_error` route.
+    pub fn failed(self) -> Self {
+        Self { failed: true, ..self }
+    }
+}
+
+impl From<&str> for NewSpan {
+    fn from(text: &str) -> Self {
+        Self::notice(text)
+    }
+}
+
+impl From<String> for NewSpan {
+    fn from(text: String) -> Self {
+        Self::notice(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_parse_as_written() {
+        assert_eq!(SpanId::parse(" S17 "), Some(SpanId::mint(17)));
+        for bad in ["", "s", "17", "s0", "s-1", "s+1", "s1x", "s99999999999999999999"] {
+            assert_eq!(SpanId::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn utf8_is_checked() {
+        assert_eq!(Content::from_utf8(b"ab\xff").map_err(|e| e.valid_up_to()), Err(2));
+        assert_eq!(Content::from_utf8(b"ab"), Ok(Content::from("ab")));
+    }
+}

@@ -1,0 +1,114 @@
+//! What the derive writes about a state struct: its lanes, their kinds and their routing.
+
+use crate::{
+    kind::{Kind, KindId},
+    span::{NewSpan, Role},
+    window::Lender,
+};
+
+/// A lane's declaration in a state struct: `schema: Spans`.
+///
+/// It holds no text and cannot be made, cloned or replaced by a program; the text lives in the
+/// [`Window`](crate::Window), and [`Window::lanes`](crate::Window::lanes) lends one typed handle per `Spans` field.
+#[derive(Debug)]
+pub struct Spans(());
+
+/// A struct whose `Spans` fields are lanes. Implemented by `#[derive(ContextState)]`, never by hand.
+pub trait ContextState: Sized {
+    /// One handle per lane, named as the fields are.
+    type Lanes<'w, St: 'w, S: 'w>;
+    #[doc(hidden)]
+    const NAME: &'static str;
+    #[doc(hidden)]
+    const LANES: &'static [LaneSpec];
+    #[doc(hidden)]
+    const BUDGET: Option<u64>;
+    #[doc(hidden)]
+    fn lend<'w, St, S>(lender: Lender<'w, St>) -> Self::Lanes<'w, St, S>;
+    #[doc(hidden)]
+    fn declare(spans: fn() -> Spans) -> Self;
+}
+
+pub(crate) fn spans() -> Spans {
+    Spans(())
+}
+
+/// The marker type of one lane; the derive names it as the field.
+pub trait Field: 'static {
+    /// The kind the field's attribute gives it.
+    type Kind: Kind;
+    #[doc(hidden)]
+    const INDEX: u16;
+    #[doc(hidden)]
+    const NAME: &'static str;
+}
+
+/// What is known of a lane at compile time: its name, kind and routes.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneSpec {
+    name: &'static str,
+    kind: KindId,
+    pinned: bool,
+    tools: &'static [&'static str],
+    roles: &'static [&'static str],
+    on_error: bool,
+    otherwise: bool,
+}
+
+impl LaneSpec {
+    #[doc(hidden)]
+    pub const fn of<F: Field>(
+        tools: &'static [&'static str],
+        roles: &'static [&'static str],
+        on_error: bool,
+        otherwise: bool,
+    ) -> Self {
+        Self { name: F::NAME, kind: F::Kind::ID, pinned: F::Kind::PINNED, tools, roles, on_error, otherwise }
+    }
+
+    /// The field's name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The field's kind.
+    pub const fn kind(&self) -> KindId {
+        self.kind
+    }
+
+    /// Whether the lane's spans never leave because it is `pinned`.
+    pub const fn pinned(&self) -> bool {
+        self.pinned
+    }
+}
+
+/// The lane a span goes to, by the declared routing: `on_error`, then an exact tool name, then the longest `tools`
+/// pattern, then `roles`, then `otherwise`. A model has no say in it.
+pub(crate) fn route(lanes: &[LaneSpec], span: &NewSpan) -> Option<u16> {
+    let position = |wanted: &dyn Fn(&LaneSpec) -> bool| lanes.iter().position(wanted);
+    let tool = span.name.as_deref().filter(|_| span.role == Role::Tool);
+    let failed = || span.failed.then(|| position(&|lane| lane.on_error)).flatten();
+    let exact = || tool.and_then(|name| position(&|lane| lane.tools.contains(&name)));
+    let pattern = || {
+        let name = tool?;
+        let length = |lane: &LaneSpec| lane.tools.iter().filter_map(|pattern| matched(pattern, name)).max();
+        let (at, _) = lanes
+            .iter()
+            .enumerate()
+            .filter_map(|(at, lane)| length(lane).map(|length| (at, length)))
+            .max_by_key(|(_, length)| *length)?;
+        Some(at)
+    };
+    failed()
+        .or_else(exact)
+        .or_else(pattern)
+        .or_else(|| position(&|lane| lane.roles.contains(&span.role.name())))
+        .or_else(|| position(&|lane| lane.otherwise))
+        .and_then(|at| u16::try_from(at).ok())
+}
+
+/// The length of the pattern's fixed part, when `b_*` matches.
+fn matched(pattern: &str, name: &str) -> Option<usize> {
+    let prefix = pattern.strip_suffix('*')?;
+    name.starts_with(prefix).then_some(prefix.len())
+}

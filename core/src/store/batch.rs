@@ -1,0 +1,64 @@
+//! What one commit writes.
+
+use crate::{Content, Digest, EpisodeId};
+
+/// A span's bytes under their digest; shared with the window, not copied.
+#[derive(Clone, Debug)]
+pub struct Blob {
+    digest: Digest,
+    content: Content,
+}
+
+impl Blob {
+    /// Hashes `content`, once: O(length).
+    pub fn new(content: impl Into<Content>) -> Self {
+        let content = content.into();
+        Self { digest: Digest::of(content.as_bytes()), content }
+    }
+
+    /// SHA-256 of the bytes.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// The bytes to store.
+    pub fn bytes(&self) -> &[u8] {
+        self.content.as_bytes()
+    }
+}
+
+/// What one commit writes, all or nothing: blobs, then log records of one episode.
+#[derive(Debug)]
+pub struct Batch {
+    episode: EpisodeId,
+    expected: u64,
+    blobs: Vec<Blob>,
+    records: Vec<Vec<u8>>,
+}
+
+impl Batch {
+    /// A batch for `episode`, whose log must have exactly `expected` records when it is committed.
+    pub fn new(episode: EpisodeId, expected: u64, blobs: Vec<Blob>, records: Vec<Vec<u8>>) -> Self {
+        Self { episode, expected, blobs, records }
+    }
+
+    /// The episode whose log grows.
+    pub fn episode(&self) -> &EpisodeId {
+        &self.episode
+    }
+
+    /// The number of records the episode must have now.
+    pub fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    /// The blobs, each to be put once per digest.
+    pub fn blobs(&self) -> &[Blob] {
+        &self.blobs
+    }
+
+    /// The records, to be appended in this order.
+    pub fn records(&self) -> &[Vec<u8>] {
+        &self.records
+    }
+}

@@ -1,0 +1,79 @@
+//! What can go wrong in a store.
+
+use std::path::PathBuf;
+
+use crate::{Digest, EpisodeId};
+
+/// Why a store refused or failed. The window that asked is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another writer appended to the episode first.
+    #[error(
+        "episode `{episode}` has {found} records and not the expected {expected}: another writer was first; \
+         open the episode again to continue from its log"
+    )]
+    Conflict {
+        /// The episode.
+        episode: EpisodeId,
+        /// The number of records the batch was made for.
+        expected: u64,
+        /// The number of records there are.
+        found: u64,
+    },
+    /// No blob has this digest.
+    #[error("the store has no blob {digest}: it was never committed here, or the file was replaced")]
+    Missing {
+        /// The digest asked for.
+        digest: Digest,
+    },
+    /// A blob's bytes do not match its digest.
+    #[error("blob {digest} came back with other bytes: the storage under the store is damaged; restore it from a copy")]
+    Corrupt {
+        /// The digest asked for.
+        digest: Digest,
+    },
+    /// Another process, or another handle of this one, has the file open.
+    #[error("{}: another process has this store open; close it, or share one store", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is something else.
+    #[error("{}: not a keepspan store; choose another path", path.display())]
+    NotAStore {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was written by another version.
+    #[error("{}: store format {found}, and this version reads {supported}; use the keepspan that wrote it", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// The format the file records.
+        found: u32,
+        /// The format this version reads.
+        supported: u32,
+    },
+    /// The file system refused: no space, read-only, no such folder.
+    #[error("{}: {source}; free space or fix the path, then run the step again", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The backend stopped before it said whether the commit is durable.
+    #[error("the store did not say whether the commit happened: open the episode again and read its log")]
+    Unacknowledged,
+    /// Anything else a backend reports.
+    #[error("the store failed: {0}")]
+    Backend(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl StoreError {
+    /// Wraps a backend's own error.
+    pub fn backend(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Backend(error.into())
+    }
+}

@@ -1,0 +1,334 @@
+//! What a window holds between two commits: spans, pointers, summaries, and how many tokens they take.
+
+use std::{collections::BTreeMap, num::NonZeroU16, sync::Arc};
+
+use super::{
+    pointers::{Edit, Pointers},
+    table::{Entry, Residency, Table},
+};
+use crate::{
+    Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion, PushError,
+    SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
+    kind::KindId,
+    pointer::{Fold, Line},
+    record::{SpanRecord, TombstoneRecord},
+};
+
+#[derive(Debug)]
+pub struct Contents {
+    pub(crate) episode: EpisodeId,
+    pub(crate) policy: PolicyVersion,
+    pub(crate) lanes: &'static [LaneSpec],
+    pub(crate) budget: Option<u64>,
+    /// Records that the store has of this episode.
+    pub(crate) length: u64,
+    pub(crate) committing: bool,
+    pub(crate) table: Table,
+    /// Pushed and not yet in the store.
+    pub(crate) fresh: Vec<SpanId>,
+    pub(crate) pushed_tokens: u64,
+    pub(crate) utilization: u64,
+    pub(crate) certainty: Certainty,
+    pub(crate) pointers: Pointers,
+    pub(crate) derivations: BTreeMap<SpanId, Derivation>,
+    /// The summary that is shown at the place of its first source.
+    pub(crate) anchors: BTreeMap<SpanId, SpanId>,
+    pub(crate) discarded: BTreeMap<SpanId, Discard>,
+    pub(crate) lossy: Option<Lossy>,
+    names: Names,
+}
+
+/// Where a summary comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Derivation {
+    pub(crate) sources: Vec<SpanId>,
+    pub(crate) depth: u32,
+}
+
+/// What a declared mutation left behind.
+#[derive(Clone, Debug)]
+pub(crate) struct Discard {
+    pub(crate) reason: String,
+    pub(crate) recovery: String,
+    pub(crate) notice: Arc<str>,
+    pub(crate) tokens: u32,
+}
+
+/// Since when, and why, a window is not a projection over an intact source any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lossy {
+    pub(crate) record: u64,
+    pub(crate) reason: String,
+}
+
+impl Contents {
+    pub(crate) fn new(episode: Episode, lanes: &'static [LaneSpec], budget: Option<u64>) -> Self {
+        Self {
+            episode: episode.id,
+            policy: episode.policy,
+            lanes,
+            budget: episode.budget.or(budget),
+            length: 0,
+            committing: false,
+            table: Table::default(),
+            fresh: Vec::new(),
+            pushed_tokens: 0,
+            utilization: 0,
+            certainty: Certainty::Exact,
+            pointers: Pointers::default(),
+            derivations: BTreeMap::new(),
+            anchors: BTreeMap::new(),
+            discarded: BTreeMap::new(),
+            lossy: None,
+            names: Names::default(),
+        }
+    }
+
+    pub(crate) fn lane(&self, index: u16) -> Option<&'static LaneSpec> {
+        self.lanes.get(usize::from(index))
+    }
+
+    pub(crate) fn lane_name(&self, entry: &Entry) -> &'static str {
+        self.lane(entry.lane).map_or("?", LaneSpec::name)
+    }
+
+    pub(crate) fn name(&self, entry: &Entry) -> Option<&Arc<str>> {
+        self.names.get(entry.name?)
+    }
+
+    /// Takes a counted span in. The only way text enters a window.
+    pub(crate) fn push(&mut self, lane: u16, span: NewSpan, count: TokenCount) -> Result<SpanId, PushError> {
+        let spec = self.lane(lane).ok_or(PushError::NoLane)?;
+        if span.content.as_bytes().is_empty() {
+            return Err(PushError::Empty { lane: spec.name() });
+        }
+        let tokens = u64::from(count.tokens());
+        if let Some(budget) = self.budget.filter(|budget| tokens > *budget) {
+            return Err(PushError::LargerThanBudget { lane: spec.name(), tokens, budget });
+        }
+        let name = span.name.map(|name| self.names.intern(name)).transpose()?;
+        let id = self.enter(Entry {
+            text: span.content.is_text(),
+            content: Some(span.content),
+            digest: Digest::from_bytes([0; 32]),
+            start: self.pushed_tokens,
+            tokens: count.tokens(),
+            name,
+            lane,
+            certainty: count.certainty(),
+            origin: span.origin,
+            role: span.role,
+            residency: Residency::Resident,
+            durable: false,
+        });
+        self.fresh.push(id);
+        Ok(id)
+    }
+
+    /// Adds an entry and its tokens.
+    pub(crate) fn enter(&mut self, entry: Entry) -> SpanId {
+        self.pushed_tokens = entry.end();
+        self.utilization = self.utilization.saturating_add(u64::from(entry.tokens));
+        self.certainty = self.certainty.max(entry.certainty);
+        self.table.push(entry)
+    }
+
+    /// The spans of a selection, ascending, each resident in `lane` and in the store. O(selected · log selected).
+    pub(crate) fn select(&self, ids: &[SpanId], lane: u16, wanted: Residency) -> Result<Vec<SpanId>, SelectionError> {
+        if ids.is_empty() {
+            return Err(SelectionError::Empty);
+        }
+        let mut sorted = ids.to_vec();
+        sorted.sort_unstable();
+        if let Some(span) = sorted.windows(2).find_map(|pair| match pair {
+            [one, other] if one == other => Some(*one),
+            _ => None,
+        }) {
+            return Err(SelectionError::Twice { span });
+        }
+        for &span in &sorted {
+            let entry = self.entry(span)?;
+            if entry.lane != lane {
+                let spec = |index| self.lane(index).map_or("?", LaneSpec::name);
+                return Err(SelectionError::OtherLane { span, lane: spec(lane), actual: spec(entry.lane) });
+            }
+            self.in_state(span, entry, wanted)?;
+        }
+        Ok(sorted)
+    }
+
+    pub(crate) fn entry(&self, span: SpanId) -> Result<&Entry, SelectionError> {
+        self.table.get(span).ok_or(SelectionError::Unknown { span, spans: self.table.len() })
+    }
+
+    fn in_state(&self, span: SpanId, entry: &Entry, wanted: Residency) -> Result<(), SelectionError> {
+        match (wanted, entry.residency) {
+            (wanted, found) if wanted == found => Ok(()),
+            (_, Residency::Resident) => Err(SelectionError::Resident { span }),
+            (_, Residency::Evicted) => Err(SelectionError::AlreadyEvicted { span }),
+            (_, Residency::Replaced) => Err(SelectionError::Replaced { span }),
+            (_, Residency::Discarded) => Err(SelectionError::Discarded { span }),
+            (_, Residency::Retired) => Err(SelectionError::Retired { span }),
+        }
+    }
+
+    /// The tombstone of a span that is in the store.
+    pub(crate) fn tombstone(&self, span: SpanId, score: Option<f64>, replaced_by: Option<SpanId>) -> Option<Tombstone> {
+        let entry = self.table.get(span).filter(|entry| entry.durable)?;
+        let spec = self.lane(entry.lane)?;
+        Some(Tombstone(TombstoneRecord {
+            span,
+            lane: spec.name().into(),
+            kind: spec.kind(),
+            name: self.name(entry).cloned(),
+            start: entry.start,
+            end: entry.end(),
+            policy: self.policy.clone(),
+            score,
+            sha256: entry.digest,
+            derivation: self.chain(span),
+            replaced_by,
+        }))
+    }
+
+    /// The derivation chain of a summary: its sources, then theirs, down to first-hand spans.
+    pub(crate) fn chain(&self, span: SpanId) -> Vec<SpanId> {
+        let mut chain = Vec::new();
+        let mut open = vec![span];
+        while let Some(derivation) = open.pop().and_then(|id| self.derivations.get(&id)) {
+            chain.extend(&derivation.sources);
+            open.extend(derivation.sources.iter().filter(|id| self.derivations.contains_key(id)));
+        }
+        chain
+    }
+
+    /// The first-hand spans under a summary, ascending.
+    pub(crate) fn roots(&self, span: SpanId) -> Vec<SpanId> {
+        let mut roots = self.chain(span);
+        roots.retain(|id| !self.derivations.contains_key(id));
+        roots.sort_unstable();
+        roots.dedup();
+        roots
+    }
+
+    /// Shows a summary at the place of its first source.
+    pub(crate) fn anchor(&mut self, summary: SpanId) {
+        if let Some(first) = self.roots(summary).first() {
+            self.anchors.insert(*first, summary);
+        }
+    }
+
+    /// Shows a summary no more; nothing happens for a first-hand span.
+    pub(crate) fn unanchor(&mut self, summary: SpanId) {
+        if let Some(first) = self.roots(summary).first() {
+            self.anchors.remove(first);
+        }
+    }
+
+    pub(crate) fn span_record(&self, span: SpanId, entry: &Entry, digest: Digest, content: &Content) -> SpanRecord {
+        SpanRecord {
+            span,
+            lane: self.lane_name(entry).to_owned(),
+            origin: entry.origin,
+            role: entry.role,
+            name: self.name(entry).cloned(),
+            start: entry.start,
+            tokens: entry.tokens,
+            certainty: entry.certainty,
+            sha256: digest,
+            bytes: u64::try_from(content.as_bytes().len()).unwrap_or(u64::MAX),
+            text: entry.text,
+        }
+    }
+
+    /// Whether a span's pointer may be folded into its neighbours'.
+    pub(crate) fn folds(&self, span: SpanId) -> bool {
+        let lane = self.table.get(span).and_then(|entry| self.lane(entry.lane));
+        lane.is_some_and(|lane| lane.kind() == KindId::Evictable)
+    }
+
+    /// The line that stands for the evicted spans `first` to `last`.
+    pub(crate) fn pointer_text(&self, first: SpanId, last: SpanId) -> String {
+        let (Some(start), Some(end)) = (self.table.get(first), self.table.get(last)) else {
+            return String::new();
+        };
+        if first == last {
+            let sources = self.derivations.get(&first).map_or(&[][..], |derivation| &derivation.sources);
+            return Line {
+                span: first,
+                lane: self.lane_name(start),
+                name: self.name(start).map(AsRef::as_ref),
+                tokens: u64::from(start.tokens),
+                digest: start.digest,
+                sources,
+            }
+            .to_string();
+        }
+        let spans = last.number().saturating_sub(first.number()).saturating_add(1);
+        Fold { first, last, spans, tokens: end.end().saturating_sub(start.start) }.to_string()
+    }
+
+    /// Prices a pointer with the window's own counter (rule R25).
+    pub(crate) fn price<'a>(
+        &'a self,
+        counter: &'a dyn TokenCounter,
+    ) -> impl Fn(SpanId, SpanId) -> Result<u32, CounterError> + 'a {
+        |first, last| counter.count(&self.pointer_text(first, last).into()).map(TokenCount::tokens)
+    }
+
+    /// Takes a span's text out; the pointer or summary that stands in its place is in the store already.
+    pub(crate) fn leave(&mut self, span: SpanId, residency: Residency) {
+        if let Some(entry) = self.table.get_mut(span) {
+            entry.content = None;
+            let was = std::mem::replace(&mut entry.residency, residency);
+            if was == Residency::Resident {
+                self.utilization = self.utilization.saturating_sub(u64::from(entry.tokens));
+            }
+        }
+    }
+
+    /// Puts a span's text back in its place.
+    pub(crate) fn come_back(&mut self, span: SpanId, bytes: Vec<u8>) {
+        if let Some(entry) = self.table.get_mut(span) {
+            entry.content = Some(super::step::content(bytes, entry.text));
+            entry.residency = Residency::Resident;
+            self.utilization = self.utilization.saturating_add(u64::from(entry.tokens));
+        }
+    }
+
+    pub(crate) fn repoint(&mut self, edit: Edit) {
+        let (gone, come) = self.pointers.apply(edit);
+        self.utilization = self.utilization.saturating_sub(gone).saturating_add(come);
+    }
+
+    pub(crate) fn mark_lossy(&mut self, reason: String) {
+        let record = self.length;
+        self.lossy.get_or_insert(Lossy { record, reason });
+    }
+}
+
+/// Tool names, each kept once.
+#[derive(Debug, Default)]
+struct Names {
+    names: Vec<Arc<str>>,
+    numbers: BTreeMap<Arc<str>, NonZeroU16>,
+}
+
+impl Names {
+    fn intern(&mut self, name: Arc<str>) -> Result<NonZeroU16, PushError> {
+        if let Some(number) = self.numbers.get(&name) {
+            return Ok(*number);
+        }
+        let next = self.names.len().checked_add(1).and_then(|next| u16::try_from(next).ok()).and_then(NonZeroU16::new);
+        let Some(number) = next else {
+            return Err(PushError::TooManyNames { name });
+        };
+        self.names.push(name.clone());
+        self.numbers.insert(name, number);
+        Ok(number)
+    }
+
+    fn get(&self, number: NonZeroU16) -> Option<&Arc<str>> {
+        self.names.get(usize::from(number.get()).checked_sub(1)?)
+    }
+}

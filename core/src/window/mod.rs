@@ -1,0 +1,260 @@
+//! The window: it owns the text, lends typed handles, and changes only after the store said yes.
+
+pub(crate) mod contents;
+mod discard;
+mod evict;
+mod externalize;
+mod lanes;
+mod pointers;
+mod policy;
+mod recall;
+mod reground;
+mod render;
+mod restore;
+mod step;
+mod summarize;
+pub(crate) mod table;
+
+use std::{
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use self::contents::Contents;
+pub use self::{
+    discard::{Discard, Mutation},
+    evict::{Evict, Selection},
+    externalize::Externalize,
+    lanes::{Lane, Lanes, Lender},
+    policy::ChangePolicy,
+    recall::{Recall, Recalled},
+    reground::Reground,
+    render::{Message, Shown},
+    restore::Restore,
+    step::{Operation, Step},
+    summarize::{Escalation, Finish, ModelAnswer, Summarize, SummaryText},
+};
+use crate::{
+    Certainty, CommitError, ContextState, Episode, EpisodeId, FourBytesAToken, OpenError, PolicyVersion, SpanId,
+    TokenCounter, Tombstone,
+    record::{Event, FORMAT, LaneRecord},
+    rule::Open,
+    store::{AsyncStore, Batch, Store},
+};
+
+/// What the handles of one window share. The lock is never held while a store works.
+pub struct Shared<St> {
+    pub(crate) store: St,
+    pub(crate) counter: Box<dyn TokenCounter>,
+    contents: Mutex<Contents>,
+}
+
+impl<St> fmt::Debug for Shared<St> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl<St> Shared<St> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Contents> {
+        // Nothing of ours panics while it holds the lock; a counter of the user's that did left the contents unchanged.
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An agent's context window over a store: a projection of everything the episode ever held.
+///
+/// Text enters through the [`lanes`](Self::lanes), is written to the store by
+/// [`externalize`](Lanes::externalize), and only then may leave, as a pointer that [`recall`](Self::recall) resolves.
+pub struct Window<C: ContextState, St> {
+    shared: Shared<St>,
+    state: C,
+}
+
+/// Whether everything the window ever held can be brought back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fidelity {
+    /// Every span that left is in the store.
+    Reversible,
+    /// A declared mutation or an escalation broke the chain: no claim may rest on the window being complete.
+    Lossy {
+        /// The number of the log record since which it is so.
+        since: u64,
+        /// The reason that was given.
+        why: String,
+    },
+}
+
+impl<C: ContextState, St> Window<C, St> {
+    /// Opens a window for a new episode and writes its first record; tokens are counted by [`FourBytesAToken`].
+    ///
+    /// # Errors
+    /// [`OpenError`]: the name is in use, the budget is 0, or the store failed.
+    pub fn open(store: St, episode: Episode) -> Result<Self, OpenError>
+    where
+        St: Store,
+    {
+        step::at_once(Self::open_async(store, episode, FourBytesAToken))
+    }
+
+    /// As [`open`](Self::open), with a token counter of your own.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(store: St, episode: Episode, counter: impl TokenCounter + 'static) -> Result<Self, OpenError>
+    where
+        St: Store,
+    {
+        step::at_once(Self::open_async(store, episode, counter))
+    }
+
+    /// As [`open_with`](Self::open_with), on a store that answers later.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_async(
+        store: St,
+        episode: Episode,
+        counter: impl TokenCounter + 'static,
+    ) -> Result<Self, OpenError>
+    where
+        St: AsyncStore,
+    {
+        let bytes = episode.id.as_str().len();
+        if bytes == 0 || bytes > EpisodeId::MAX_BYTES {
+            return Err(OpenError::Name { bytes });
+        }
+        let mut contents = Contents::new(episode, C::LANES, C::BUDGET);
+        if contents.budget == Some(0) {
+            return Err(OpenError::NoBudget);
+        }
+        let records = store.length(&contents.episode).await.map_err(CommitError::from)?;
+        if records > 0 {
+            return Err(OpenError::Exists { episode: contents.episode, records });
+        }
+        let first = serde_json::to_vec(&opened::<C>(&contents)).map_err(CommitError::Record)?;
+        let batch = Batch::new(contents.episode.clone(), 0, Vec::new(), vec![first]);
+        store.commit(&batch).await.map_err(CommitError::from)?;
+        contents.length = 1;
+        let shared = Shared { store, counter: Box::new(counter), contents: Mutex::new(contents) };
+        Ok(Self { shared, state: C::declare(crate::state::spans) })
+    }
+
+    /// Lends one typed handle per lane. The borrow is exclusive: nothing else touches the window meanwhile, and dropping
+    /// the handles keeps the text.
+    pub fn lanes(&mut self) -> Lanes<'_, C, St, Open> {
+        Lanes::lend(&self.shared)
+    }
+
+    /// The state struct, for its `#[context(skip)]` fields.
+    pub fn state(&self) -> &C {
+        &self.state
+    }
+
+    /// The state struct, to change its `#[context(skip)]` fields. Its `Spans` fields hold no text and cannot be made.
+    pub fn state_mut(&mut self) -> &mut C {
+        &mut self.state
+    }
+
+    /// The text of any span of this episode, whether it is in the window or not, verified against its SHA-256 when it
+    /// comes from the store (rule R2). Nothing changes; [`Lane::restore`] puts it back into the window.
+    pub fn recall(&self, span: SpanId) -> Step<'_, St, Recall> {
+        Step::new(&self.shared, Recall(span))
+    }
+
+    /// Logs a new model, prompt or policy version; tombstones carry it from now on (rule R22).
+    pub fn change_policy(&mut self, policy: impl Into<PolicyVersion>) -> Step<'_, St, ChangePolicy> {
+        Step::new(&self.shared, ChangePolicy(policy.into()))
+    }
+
+    /// The policy version in force.
+    pub fn policy(&self) -> PolicyVersion {
+        self.shared.lock().policy.clone()
+    }
+
+    /// What a model would be sent now, in a stable order, pointers in place. O(window).
+    pub fn render(&self) -> Vec<Message> {
+        self.shared.lock().render()
+    }
+
+    /// The tokens that [`render`](Self::render) takes: the same count for every purpose (rule R25). O(1).
+    pub fn utilization(&self) -> u64 {
+        self.shared.lock().utilization
+    }
+
+    /// How far [`utilization`](Self::utilization) can be trusted: no further than the least certain count in it.
+    pub fn certainty(&self) -> Certainty {
+        self.shared.lock().certainty
+    }
+
+    /// The budget in tokens, when there is one.
+    pub fn budget(&self) -> Option<u64> {
+        self.shared.lock().budget
+    }
+
+    /// Whether everything that left can be brought back (rule R23).
+    pub fn fidelity(&self) -> Fidelity {
+        match &self.shared.lock().lossy {
+            None => Fidelity::Reversible,
+            Some(lossy) => Fidelity::Lossy { since: lossy.record, why: lossy.reason.clone() },
+        }
+    }
+
+    /// How many spans were pushed and are not in the store yet: what a crash now would lose.
+    pub fn uncommitted(&self) -> usize {
+        self.shared.lock().fresh.len()
+    }
+
+    /// Every tombstone of this episode, oldest first, read from the store. O(log of the episode).
+    ///
+    /// # Errors
+    /// When the store cannot be read, or a record is damaged.
+    pub async fn tombstones_async(&self) -> Result<Vec<Tombstone>, CommitError>
+    where
+        St: AsyncStore,
+    {
+        let episode = self.shared.lock().episode.clone();
+        let mut tombstones = Vec::new();
+        for record in self.shared.store.read(&episode, 0).await? {
+            if let Event::Evicted(tombstone) = serde_json::from_slice(&record).map_err(CommitError::Record)? {
+                tombstones.push(Tombstone(tombstone));
+            }
+        }
+        Ok(tombstones)
+    }
+
+    /// As [`tombstones_async`](Self::tombstones_async), on a store that answers at once.
+    ///
+    /// # Errors
+    /// As [`tombstones_async`](Self::tombstones_async).
+    pub fn tombstones(&self) -> Result<Vec<Tombstone>, CommitError>
+    where
+        St: Store,
+    {
+        step::at_once(self.tombstones_async())
+    }
+}
+
+impl<C: ContextState, St> fmt::Debug for Window<C, St> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let contents = self.shared.lock();
+        f.debug_struct("Window")
+            .field("state", &C::NAME)
+            .field("episode", &contents.episode)
+            .field("spans", &contents.table.len())
+            .field("utilization", &contents.utilization)
+            .finish_non_exhaustive()
+    }
+}
+
+fn opened<C: ContextState>(contents: &Contents) -> Event {
+    let lane =
+        |lane: &crate::LaneSpec| LaneRecord { name: lane.name().to_owned(), kind: lane.kind(), pinned: lane.pinned() };
+    Event::Opened {
+        format: FORMAT,
+        state: C::NAME.to_owned(),
+        lanes: contents.lanes.iter().map(lane).collect(),
+        policy: contents.policy.clone(),
+    }
+}

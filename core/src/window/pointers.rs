@@ -1,0 +1,136 @@
+//! The pointers a window shows: one an evicted span, or one for a whole run of evicted neighbours.
+
+use std::collections::BTreeMap;
+
+use crate::{CounterError, SpanId};
+
+/// A pointer that covers every span from its key to `last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) last: SpanId,
+    /// What the pointer's own line costs.
+    pub(crate) tokens: u32,
+}
+
+/// Pointers by the first span they cover.
+#[derive(Debug, Default)]
+pub(crate) struct Pointers(BTreeMap<SpanId, Run>);
+
+/// A change of the pointers, made ready before a commit and applied after it.
+#[derive(Debug, Default)]
+pub struct Edit {
+    remove: Vec<SpanId>,
+    insert: Vec<(SpanId, Run)>,
+}
+
+/// Prices the pointer to a run.
+type Price<'a> = &'a dyn Fn(SpanId, SpanId) -> Result<u32, CounterError>;
+
+impl Pointers {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SpanId, Run)> {
+        self.0.iter().map(|(first, run)| (*first, *run))
+    }
+
+    pub(crate) fn get(&self, first: SpanId) -> Option<Run> {
+        self.0.get(&first).copied()
+    }
+
+    /// The run that covers `id`; O(log runs).
+    fn covering(&self, id: SpanId) -> Option<(SpanId, Run)> {
+        let (first, run) = self.0.range(..=id).next_back()?;
+        (run.last >= id).then_some((*first, *run))
+    }
+
+    /// Pointers for `ids`, ascending: what folds joins with its neighbours, old and new. O(ids · log runs).
+    pub(crate) fn cover(
+        &self,
+        ids: &[SpanId],
+        folds: &dyn Fn(SpanId) -> bool,
+        price: Price<'_>,
+    ) -> Result<Edit, CounterError> {
+        let mut edit = Edit::default();
+        let mut open: Option<(SpanId, SpanId)> = None;
+        for &id in ids {
+            let folding = folds(id);
+            let (first, mut last) = match open {
+                Some((first, last)) if folding && follows(last, id) => (first, id),
+                _ => {
+                    edit.close(open.take(), price)?;
+                    (self.fold_into_previous(id, folding, folds, &mut edit), id)
+                }
+            };
+            if folding
+                && let Some((next, run)) = after(id).and_then(|next| Some((next, self.get(next)?)))
+                && folds(next)
+            {
+                edit.remove.push(next);
+                last = run.last;
+            }
+            if folding {
+                open = Some((first, last));
+            } else {
+                edit.close(Some((id, id)), price)?;
+            }
+        }
+        edit.close(open, price)?;
+        Ok(edit)
+    }
+
+    fn fold_into_previous(&self, id: SpanId, folding: bool, folds: &dyn Fn(SpanId) -> bool, edit: &mut Edit) -> SpanId {
+        let previous = id.number().checked_sub(1).map(SpanId::mint).filter(|_| folding);
+        match previous.and_then(|previous| self.covering(previous)) {
+            Some((first, _)) if folds(first) => {
+                edit.remove.push(first);
+                first
+            }
+            _ => id,
+        }
+    }
+
+    /// Takes `ids`, ascending, out of the runs that cover them, which may split. O(ids · log runs).
+    pub(crate) fn uncover(&self, ids: &[SpanId], price: Price<'_>) -> Result<Edit, CounterError> {
+        let mut edit = Edit::default();
+        let mut rest: Option<(SpanId, SpanId)> = None;
+        for &id in ids {
+            let (first, last) = match rest {
+                Some((first, last)) if id <= last => (first, last),
+                _ => {
+                    edit.close(rest.take(), price)?;
+                    let Some((first, run)) = self.covering(id) else { continue };
+                    edit.remove.push(first);
+                    (first, run.last)
+                }
+            };
+            let before = id.number().checked_sub(1).map(SpanId::mint).filter(|before| *before >= first);
+            edit.close(before.map(|before| (first, before)), price)?;
+            rest = after(id).filter(|next| *next <= last).map(|next| (next, last));
+        }
+        edit.close(rest, price)?;
+        Ok(edit)
+    }
+
+    /// Applies `edit`; gives the tokens of the pointers that went and of those that came.
+    pub(crate) fn apply(&mut self, edit: Edit) -> (u64, u64) {
+        let gone = edit.remove.iter().filter_map(|first| self.0.remove(first)).map(|run| u64::from(run.tokens)).sum();
+        let come = edit.insert.iter().map(|(_, run)| u64::from(run.tokens)).sum();
+        self.0.extend(edit.insert);
+        (gone, come)
+    }
+}
+
+impl Edit {
+    fn close(&mut self, run: Option<(SpanId, SpanId)>, price: Price<'_>) -> Result<(), CounterError> {
+        if let Some((first, last)) = run {
+            self.insert.push((first, Run { last, tokens: price(first, last)? }));
+        }
+        Ok(())
+    }
+}
+
+fn after(id: SpanId) -> Option<SpanId> {
+    id.number().checked_add(1).map(SpanId::mint)
+}
+
+fn follows(last: SpanId, id: SpanId) -> bool {
+    after(last) == Some(id)
+}

@@ -1,0 +1,70 @@
+//! Recall: the text of any span, verified, without changing the window.
+
+use super::{Operation, Shared, contents::Contents, step::Plan, table::Residency};
+use crate::{Content, Digest, RecallError, SpanId, TokenCounter};
+
+/// Reads a span's text; see [`Window::recall`](crate::Window::recall).
+#[derive(Debug)]
+pub struct Recall(pub(crate) SpanId);
+
+/// A span's text, byte for byte as it entered.
+#[derive(Clone, Debug)]
+pub struct Recalled {
+    span: SpanId,
+    content: Content,
+    verified: Option<Digest>,
+}
+
+impl Recalled {
+    /// The span.
+    pub fn span(&self) -> SpanId {
+        self.span
+    }
+
+    /// Its text or bytes.
+    pub fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// The SHA-256 that the bytes from the store were verified against; `None` when the text is in the window and was
+    /// never externalized.
+    pub fn sha256(&self) -> Option<Digest> {
+        self.verified
+    }
+}
+
+impl<'w, St> Operation<'w, St> for Recall {
+    type Output = Recalled;
+    type Error = RecallError;
+    type Effect = Found;
+
+    fn plan(self, contents: &Contents, _: &dyn TokenCounter) -> Result<Plan<Found>, RecallError> {
+        let Self(span) = self;
+        let entry = contents.entry(span)?;
+        if let (Residency::Discarded, Some(discard)) = (entry.residency, contents.discarded.get(&span)) {
+            let (reason, recovery) = (discard.reason.clone(), discard.recovery.clone());
+            return Err(RecallError::Discarded { span, reason, recovery });
+        }
+        let digest = entry.durable.then_some(entry.digest);
+        let plan = Plan::new(Found { span, digest, text: entry.text, resident: entry.content.clone() });
+        Ok(match (&entry.content, digest) {
+            (None, Some(digest)) => Plan { fetch: vec![digest], ..plan },
+            _ => plan,
+        })
+    }
+
+    fn apply(found: Found, fetched: Vec<Vec<u8>>, _: &mut Contents, _: &'w Shared<St>) -> Recalled {
+        let Found { span, digest, text, resident } = found;
+        let bytes = || super::step::content(fetched.into_iter().next().unwrap_or_default(), text);
+        Recalled { span, content: resident.unwrap_or_else(bytes), verified: digest }
+    }
+}
+
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Found {
+    span: SpanId,
+    digest: Option<Digest>,
+    text: bool,
+    resident: Option<Content>,
+}

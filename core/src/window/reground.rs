@@ -1,0 +1,51 @@
+//! Re-ground: the sources come back, the summary goes (rule R4).
+
+use super::{Operation, Shared, contents::Contents, pointers::Edit, step::Plan, table::Residency};
+use crate::{RestoreError, SelectionError, SpanId, TokenCounter, record::Event};
+
+/// Brings a summary's first-hand sources back; see [`Lane::reground`](crate::Lane::reground). Gives their ids.
+#[derive(Debug)]
+pub struct Reground {
+    pub(crate) lane: u16,
+    pub(crate) summary: SpanId,
+}
+
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Regrounded {
+    summary: SpanId,
+    sources: Vec<SpanId>,
+    edit: Edit,
+}
+
+impl<'w, St> Operation<'w, St> for Reground {
+    type Output = Vec<SpanId>;
+    type Error = RestoreError;
+    type Effect = Regrounded;
+
+    fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Regrounded>, RestoreError> {
+        let Self { lane, summary } = self;
+        // A summary that is a pointer itself can be re-grounded as well: its sources are in the store all the same.
+        let evicted = contents.entry(summary)?.residency == Residency::Evicted;
+        let wanted = if evicted { Residency::Evicted } else { Residency::Resident };
+        contents.select(&[summary], lane, wanted)?;
+        let sources = contents.roots(summary);
+        let tombstone = contents.tombstone(summary, None, None);
+        let tombstone = tombstone.ok_or(SelectionError::NotExternalized { span: summary })?;
+        let fetch = sources.iter().filter_map(|span| Some(contents.table.get(*span)?.digest)).collect();
+        let edit = contents.pointers.uncover(&[summary], &contents.price(counter))?;
+        let events = vec![Event::Regrounded { summary, sources: sources.clone() }, Event::Evicted(tombstone.0)];
+        Ok(Plan { fetch, events, ..Plan::new(Regrounded { summary, sources, edit }) })
+    }
+
+    fn apply(effect: Regrounded, fetched: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Vec<SpanId> {
+        let Regrounded { summary, sources, edit } = effect;
+        contents.leave(summary, Residency::Retired);
+        contents.unanchor(summary);
+        contents.repoint(edit);
+        for (span, bytes) in sources.iter().zip(fetched) {
+            contents.come_back(*span, bytes);
+        }
+        sources
+    }
+}

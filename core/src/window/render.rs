@@ -1,0 +1,155 @@
+//! Render: the messages a model would be sent, in the order the spans entered, pointers and summaries in place.
+
+use std::{iter::Peekable, sync::Arc};
+
+use super::{
+    contents::Contents,
+    table::{Entry, Residency},
+};
+use crate::{Content, Origin, Role, SpanId};
+
+/// One message of a rendered window.
+#[derive(Clone, Debug)]
+pub struct Message {
+    role: Role,
+    origin: Origin,
+    lane: &'static str,
+    name: Option<Arc<str>>,
+    content: Content,
+    tokens: u32,
+    shown: Shown,
+}
+
+/// What a rendered message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shown {
+    /// A span's own text.
+    Span(SpanId),
+    /// A pointer to every span from the first to the last.
+    Pointer(SpanId, SpanId),
+    /// A summary, at the place of its first source.
+    Summary(SpanId),
+    /// The notice of a span that was discarded.
+    Discarded(SpanId),
+}
+
+impl Message {
+    /// The role under which it is sent.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Who said it; a pointer is a [notice](Origin::Notice).
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// The lane it belongs to; for a folded pointer, that of its first span.
+    pub fn lane(&self) -> &'static str {
+        self.lane
+    }
+
+    /// The tool it came from.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The text or bytes.
+    pub fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// Its tokens, as counted once.
+    pub fn tokens(&self) -> u32 {
+        self.tokens
+    }
+
+    /// What it is, with the ids that resolve it.
+    pub fn shown(&self) -> Shown {
+        self.shown
+    }
+}
+
+impl Contents {
+    pub(crate) fn in_lane(&self, lane: u16, residency: Residency) -> Vec<SpanId> {
+        let wanted = |entry: &Entry| entry.lane == lane && entry.residency == residency;
+        self.table.iter().filter(|(_, entry)| wanted(entry)).map(|(span, _)| span).collect()
+    }
+
+    pub(crate) fn render(&self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        let mut summaries = self.anchors.iter().map(|(anchor, summary)| (*anchor, *summary)).peekable();
+        let mut pointers = self.pointers.iter().map(|(first, run)| (first, (run.last, run.tokens))).peekable();
+        for (span, entry) in self.table.iter() {
+            if let Some(summary) = at(&mut summaries, span) {
+                messages.extend(self.summary(summary));
+            }
+            let pointer = at(&mut pointers, span);
+            messages.extend(match (entry.residency, pointer) {
+                _ if self.is_summary(span, entry) => None,
+                (Residency::Resident, _) => self.text(entry, Shown::Span(span)),
+                (Residency::Evicted, Some((last, tokens))) => Some(self.pointer(span, last, entry, tokens)),
+                (Residency::Discarded, _) => self.notice(span, entry),
+                _ => None,
+            });
+        }
+        messages
+    }
+
+    fn is_summary(&self, span: SpanId, entry: &Entry) -> bool {
+        // Most windows have few summaries: ask the map only for an entry that could be one.
+        entry.origin == Origin::Model && !self.derivations.is_empty() && self.derivations.contains_key(&span)
+    }
+
+    fn summary(&self, summary: SpanId) -> Option<Message> {
+        let entry = self.table.get(summary)?;
+        match entry.residency {
+            Residency::Resident => self.text(entry, Shown::Summary(summary)),
+            Residency::Evicted => {
+                let run = self.pointers.get(summary)?;
+                Some(self.pointer(summary, run.last, entry, run.tokens))
+            }
+            _ => None,
+        }
+    }
+
+    fn text(&self, entry: &Entry, shown: Shown) -> Option<Message> {
+        Some(Message {
+            role: entry.role,
+            origin: entry.origin,
+            lane: self.lane_name(entry),
+            name: self.name(entry).cloned(),
+            content: entry.content.clone()?,
+            tokens: entry.tokens,
+            shown,
+        })
+    }
+
+    fn pointer(&self, first: SpanId, last: SpanId, entry: &Entry, tokens: u32) -> Message {
+        self.written(entry, self.pointer_text(first, last).into(), tokens, Shown::Pointer(first, last))
+    }
+
+    fn notice(&self, span: SpanId, entry: &Entry) -> Option<Message> {
+        let discard = self.discarded.get(&span)?;
+        Some(self.written(entry, discard.notice.clone().into(), discard.tokens, Shown::Discarded(span)))
+    }
+
+    /// What the library itself says in a span's place, under the span's own role so that roles still alternate.
+    fn written(&self, entry: &Entry, content: Content, tokens: u32, shown: Shown) -> Message {
+        Message {
+            role: entry.role,
+            origin: Origin::Notice,
+            lane: self.lane_name(entry),
+            name: self.name(entry).cloned(),
+            content,
+            tokens,
+            shown,
+        }
+    }
+}
+
+/// The value at `span`, from a list in order.
+fn at<T>(list: &mut Peekable<impl Iterator<Item = (SpanId, T)>>, span: SpanId) -> Option<T> {
+    list.next_if(|(at, _)| *at == span).map(|(_, value)| value)
+}

@@ -1,0 +1,38 @@
+//! Restore: from pointer back to text, verified.
+
+use super::{Operation, Shared, contents::Contents, pointers::Edit, step::Plan, table::Residency};
+use crate::{RestoreError, SpanId, TokenCounter, record::Event};
+
+/// Puts evicted spans back; see [`Lane::restore`](crate::Lane::restore). Gives their ids.
+#[derive(Debug)]
+pub struct Restore {
+    pub(crate) lane: u16,
+    pub(crate) spans: Vec<SpanId>,
+}
+
+impl<'w, St> Operation<'w, St> for Restore {
+    type Output = Vec<SpanId>;
+    type Error = RestoreError;
+    type Effect = (Vec<SpanId>, Edit);
+
+    fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, RestoreError> {
+        let spans = contents.select(&self.spans, self.lane, Residency::Evicted)?;
+        let edit = contents.pointers.uncover(&spans, &contents.price(counter))?;
+        let fetch = spans.iter().filter_map(|span| Some(contents.table.get(*span)?.digest)).collect();
+        let events = spans.iter().map(|span| Event::Restored { span: *span }).collect();
+        Ok(Plan { fetch, events, ..Plan::new((spans, edit)) })
+    }
+
+    fn apply(
+        (spans, edit): Self::Effect,
+        fetched: Vec<Vec<u8>>,
+        contents: &mut Contents,
+        _: &'w Shared<St>,
+    ) -> Self::Output {
+        for (span, bytes) in spans.iter().zip(fetched) {
+            contents.come_back(*span, bytes);
+        }
+        contents.repoint(edit);
+        spans
+    }
+}

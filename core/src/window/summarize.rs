@@ -1,0 +1,197 @@
+//! Summaries: finished, non-empty, smaller than their sources, and never without them (rules R3 to R6).
+
+use super::{
+    Operation, Selection, Shared,
+    contents::{Contents, Derivation},
+    step::Plan,
+    table::{Entry, Residency},
+};
+use crate::{
+    Content, Digest, Origin, Role, SelectionError, SpanId, SummarizeError, SummaryTextError, TokenCount, TokenCounter,
+    Tombstone, Unexplained, pointer::Ids, record::Event, store::Blob,
+};
+
+/// Why a model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finish {
+    /// It was done.
+    Stop,
+    /// It reached the output limit.
+    Length,
+    /// It called a tool.
+    ToolCall,
+    /// It gave reasoning and no text.
+    ReasoningOnly,
+    /// It refused, or a filter did.
+    Refused,
+    /// The call failed; the text, if any, is an error's.
+    Failed,
+}
+
+/// What a model answered when it was asked for a summary.
+#[derive(Clone, Debug)]
+pub struct ModelAnswer {
+    /// Why it stopped.
+    pub finish: Finish,
+    /// Its text, when there was one.
+    pub text: String,
+}
+
+impl ModelAnswer {
+    /// An answer with its finish reason.
+    pub fn new(finish: Finish, text: impl Into<String>) -> Self {
+        Self { finish, text: text.into() }
+    }
+}
+
+/// A model's finished answer: the only text that can become a summary (rule R6).
+#[derive(Clone, Debug)]
+pub struct SummaryText(String);
+
+impl TryFrom<ModelAnswer> for SummaryText {
+    type Error = SummaryTextError;
+
+    fn try_from(answer: ModelAnswer) -> Result<Self, SummaryTextError> {
+        match answer.finish {
+            Finish::Stop if answer.text.trim().is_empty() => Err(SummaryTextError::Empty),
+            Finish::Stop => Ok(Self(answer.text)),
+            Finish::Length => Err(SummaryTextError::Truncated),
+            Finish::ToolCall => Err(SummaryTextError::ToolCall),
+            Finish::ReasoningOnly => Err(SummaryTextError::ReasoningOnly),
+            Finish::Refused => Err(SummaryTextError::Refused),
+            Finish::Failed => Err(SummaryTextError::Failed),
+        }
+    }
+}
+
+/// The explicit permission to summarize summaries; its reason is logged (rule R4).
+#[derive(Clone, Debug)]
+pub struct Escalation(String);
+
+impl Escalation {
+    /// An escalation with the reason that whoever audits the window will read.
+    ///
+    /// # Errors
+    /// When the reason is blank.
+    pub fn because(reason: impl Into<String>) -> Result<Self, Unexplained> {
+        let reason = reason.into();
+        if reason.trim().is_empty() { Err(Unexplained { what: "reason" }) } else { Ok(Self(reason)) }
+    }
+}
+
+/// Replaces spans by a summary; see [`Lane::summarize`](crate::Lane::summarize). Gives the summary's id.
+#[derive(Debug)]
+pub struct Summarize {
+    pub(crate) lane: u16,
+    pub(crate) sources: Selection,
+    pub(crate) summary: SummaryText,
+    pub(crate) into: u16,
+    pub(crate) into_name: &'static str,
+    pub(crate) same_window: bool,
+    pub(crate) escalation: Option<Escalation>,
+}
+
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Summarized {
+    entry: Entry,
+    derivation: Derivation,
+    escalation: Option<String>,
+}
+
+impl<'w, St> Operation<'w, St> for Summarize {
+    type Output = SpanId;
+    type Error = SummarizeError;
+    type Effect = Summarized;
+
+    fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Summarized>, SummarizeError> {
+        if !self.same_window {
+            return Err(SummarizeError::OtherWindow { lane: self.into_name });
+        }
+        let score = self.sources.score;
+        let sources = contents.select(&self.sources.ids, self.lane, Residency::Resident)?;
+        let span = contents.table.next_id();
+        let mut tombstones = Vec::with_capacity(sources.len());
+        for &source in &sources {
+            let tombstone = contents.tombstone(source, score, Some(span));
+            tombstones.push(tombstone.ok_or(SelectionError::NotExternalized { span: source })?);
+        }
+        let content =
+            Content::from(format!("[{span}: summary of {}; recall any by id]\n{}", Ids(&sources), self.summary.0));
+        let count = counter.count(&content)?;
+        smaller(count, &tombstones)?;
+        let blob = Blob::new(content.clone());
+        let entry = entry(contents, self.into, content, count, *blob.digest());
+        let depth = depth(contents, &sources);
+        let escalation = self.escalation.map(|Escalation(reason)| reason);
+        Ok(Plan {
+            events: events(contents, span, &entry, &sources, depth, escalation.clone(), &tombstones),
+            blobs: vec![(span, blob)],
+            ..Plan::new(Summarized { entry, derivation: Derivation { sources, depth }, escalation })
+        })
+    }
+
+    fn apply(effect: Summarized, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> SpanId {
+        let Summarized { entry, derivation, escalation } = effect;
+        let residency = if escalation.is_some() { Residency::Retired } else { Residency::Replaced };
+        for source in &derivation.sources {
+            contents.leave(*source, residency);
+            contents.unanchor(*source);
+        }
+        let span = contents.enter(entry);
+        contents.derivations.insert(span, derivation);
+        contents.anchor(span);
+        if let Some(reason) = escalation {
+            contents.mark_lossy(format!("{span} summarizes summaries: {reason}"));
+        }
+        span
+    }
+}
+
+fn smaller(summary: TokenCount, sources: &[Tombstone]) -> Result<(), SummarizeError> {
+    let summary = u64::from(summary.tokens());
+    let sources = sources.iter().map(Tombstone::tokens).fold(0_u64, u64::saturating_add);
+    if summary < sources { Ok(()) } else { Err(SummarizeError::NotSmaller { summary, sources }) }
+}
+
+/// One more than the deepest source.
+fn depth(contents: &Contents, sources: &[SpanId]) -> u32 {
+    let deepest = sources.iter().filter_map(|source| Some(contents.derivations.get(source)?.depth)).max();
+    deepest.unwrap_or(0).saturating_add(1)
+}
+
+fn entry(contents: &Contents, lane: u16, content: Content, count: TokenCount, digest: Digest) -> Entry {
+    Entry {
+        text: true,
+        content: Some(content),
+        digest,
+        start: contents.pushed_tokens,
+        tokens: count.tokens(),
+        name: None,
+        lane,
+        certainty: count.certainty(),
+        origin: Origin::Model,
+        role: Role::Assistant,
+        residency: Residency::Resident,
+        durable: true,
+    }
+}
+
+fn events(
+    contents: &Contents,
+    span: SpanId,
+    entry: &Entry,
+    sources: &[SpanId],
+    depth: u32,
+    escalation: Option<String>,
+    tombstones: &[Tombstone],
+) -> Vec<Event> {
+    let summary = entry.content.as_ref().map(|content| contents.span_record(span, entry, entry.digest, content));
+    let sources = sources.to_vec();
+    summary
+        .map(|summary| Event::Summarized { summary, sources, depth, escalation })
+        .into_iter()
+        .chain(tombstones.iter().map(|tombstone| Event::Evicted(tombstone.0.clone())))
+        .collect()
+}

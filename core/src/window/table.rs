@@ -1,0 +1,107 @@
+//! The spans of an episode, by id: ids are minted in order, so the id is the position.
+
+use crate::{Certainty, Content, Digest, Origin, Role, SpanId, TokenCount};
+
+/// Whether a span's text is in the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Residency {
+    Resident,
+    /// A pointer stands in its place.
+    Evicted,
+    /// A summary stands in its place.
+    Replaced,
+    /// Removed by a declared mutation.
+    Discarded,
+    /// A summary that was re-grounded or escalated.
+    Retired,
+}
+
+/// One span: 80 bytes beside its text.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The text, shared with batches and renders; `None` once it left.
+    pub(crate) content: Option<Content>,
+    /// Set once the store holds the span.
+    pub(crate) digest: Digest,
+    pub(crate) start: u64,
+    pub(crate) tokens: u32,
+    /// Index into the window's tool names.
+    pub(crate) name: Option<std::num::NonZeroU16>,
+    pub(crate) lane: u16,
+    pub(crate) certainty: Certainty,
+    pub(crate) origin: Origin,
+    pub(crate) role: Role,
+    pub(crate) residency: Residency,
+    pub(crate) durable: bool,
+    /// Content is text, known also after it left.
+    pub(crate) text: bool,
+}
+
+const _: () = assert!(size_of::<Entry>() <= 80);
+
+impl Entry {
+    pub(crate) fn count(&self) -> TokenCount {
+        match self.certainty {
+            Certainty::Exact => TokenCount::exact(self.tokens),
+            Certainty::UpperBound => TokenCount::upper_bound(self.tokens),
+            Certainty::Estimate => TokenCount::estimate(self.tokens),
+        }
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.start.saturating_add(u64::from(self.tokens))
+    }
+}
+
+/// Entries in blocks of fixed size, so that growing never moves nor over-allocates more than one block.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    blocks: Vec<Vec<Entry>>,
+    length: u64,
+}
+
+const BLOCK: usize = 512;
+
+impl Table {
+    pub(crate) fn next_id(&self) -> SpanId {
+        SpanId::mint(self.length.saturating_add(1))
+    }
+
+    pub(crate) fn push(&mut self, entry: Entry) -> SpanId {
+        let id = self.next_id();
+        match self.blocks.last_mut() {
+            Some(block) if block.len() < BLOCK => block.push(entry),
+            // The first block grows as a `Vec` does, so that a small window stays small.
+            _ => {
+                let mut block = Vec::with_capacity(if self.blocks.is_empty() { 0 } else { BLOCK });
+                block.push(entry);
+                self.blocks.push(block);
+            }
+        }
+        self.length = id.number();
+        id
+    }
+
+    fn place(id: SpanId) -> Option<(usize, usize)> {
+        let at = usize::try_from(id.number().checked_sub(1)?).ok()?;
+        Some((at.checked_div(BLOCK)?, at.checked_rem(BLOCK)?))
+    }
+
+    pub(crate) fn get(&self, id: SpanId) -> Option<&Entry> {
+        let (block, at) = Self::place(id)?;
+        self.blocks.get(block)?.get(at)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: SpanId) -> Option<&mut Entry> {
+        let (block, at) = Self::place(id)?;
+        self.blocks.get_mut(block)?.get_mut(at)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SpanId, &Entry)> {
+        (1..).map(SpanId::mint).zip(self.blocks.iter().flatten())
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.length
+    }
+}

@@ -1,0 +1,249 @@
+//! A store that fails at any call leaves the window as it was, and nothing that left it is lost.
+
+use std::{
+    future::{Future, IntoFuture},
+    pin::pin,
+    sync::Arc,
+    task::{Context, Waker},
+};
+
+use keepspan::{
+    CommitError, Content, Digest, Episode, EpisodeId, EvictError, Finish, ModelAnswer, RecallError, SpanId, Window,
+    store::{AsyncStore, Batch, Claim, MemoryStore, Store, StoreError},
+};
+use keepspan_tests::{Agent, Fault, Faulty};
+use proptest::prelude::*;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+type Windowed = Window<Agent, Arc<Faulty>>;
+
+/// One move of a random program.
+#[derive(Clone, Debug)]
+enum Move {
+    Push(u8, u16),
+    Evict(u8, Vec<u8>),
+    Restore(u8),
+    Summarize(Vec<u8>),
+    Reground(u8),
+    Arm(u8, u8),
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = prop_oneof![
+        4 => (0..3_u8, 1..600_u16).prop_map(|(lane, size)| Move::Push(lane, size)),
+        3 => (0..3_u8, prop::collection::vec(0..40_u8, 1..4)).prop_map(|(lane, ids)| Move::Evict(lane, ids)),
+        2 => (0..40_u8).prop_map(Move::Restore),
+        2 => prop::collection::vec(0..40_u8, 1..4).prop_map(Move::Summarize),
+        1 => (0..40_u8).prop_map(Move::Reground),
+        2 => (1..5_u8, 0..4_u8).prop_map(|(nth, fault)| Move::Arm(nth, fault)),
+    ];
+    prop::collection::vec(one, 1..60)
+}
+
+/// Runs one move; an error is an outcome like any other.
+fn step(window: &mut Windowed, store: &Faulty, texts: &mut Vec<(SpanId, String)>, one: Move) {
+    let span = |at: u8| texts.get(usize::from(at)).map(|(span, _)| *span);
+    match one {
+        Move::Push(lane, size) => {
+            let text = format!("{} {}", texts.len(), "t".repeat(usize::from(size)));
+            let lanes = window.lanes();
+            let pushed = match lane {
+                0 => lanes.schema.push(text.as_str()),
+                1 => lanes.failed.push(text.as_str()),
+                _ => lanes.work.push(text.as_str()),
+            };
+            texts.extend(pushed.map(|span| (span, text)));
+        }
+        Move::Evict(lane, ids) => {
+            let ids: Vec<_> = ids.into_iter().filter_map(span).collect();
+            let Ok(lanes) = window.lanes().externalize().wait() else { return };
+            let _ = match lane {
+                0 => lanes.schema.evict(ids).wait(),
+                1 => lanes.failed.evict(ids).wait(),
+                _ => lanes.work.evict(ids).wait(),
+            };
+        }
+        Move::Restore(at) => {
+            let lanes = window.lanes();
+            if let Some(span) = span(at) {
+                let _ = lanes.schema.restore(span).wait();
+                let _ = lanes.work.restore(span).wait();
+            }
+        }
+        Move::Summarize(ids) => {
+            let ids: Vec<_> = ids.into_iter().filter_map(span).collect();
+            let Ok(lanes) = window.lanes().externalize().wait() else { return };
+            let Ok(text) = ModelAnswer::new(Finish::Stop, "short").try_into() else { return };
+            let _ = lanes.work.summarize(ids, text, &lanes.recap).wait();
+        }
+        Move::Reground(at) => {
+            let lanes = window.lanes();
+            let summaries = [lanes.recap.resident(), lanes.recap.evicted()].concat();
+            if let Some(summary) = summaries.get(usize::from(at) % summaries.len().max(1)) {
+                let _ = lanes.recap.reground(*summary).wait();
+            }
+        }
+        Move::Arm(nth, fault) => {
+            let fault = [Fault::Fails, Fault::Fails, Fault::BitFlip, Fault::ShortRead][usize::from(fault)];
+            store.arm(u64::from(nth), fault);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Whatever happens: every text ever pushed is recalled byte for byte, and a render costs what it says.
+    #[test]
+    fn nothing_is_lost(program in moves()) {
+        let store = Arc::new(Faulty::default());
+        let opened = Window::<Agent, _>::open(store.clone(), Episode::new("e", "p"));
+        let mut window = opened.map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let mut texts = Vec::new();
+        for one in program {
+            step(&mut window, &store, &mut texts, one);
+            let rendered: u64 = window.render().iter().map(|message| u64::from(message.tokens())).sum();
+            prop_assert_eq!(window.utilization(), rendered);
+        }
+        store.arm(0, Fault::Fails);
+        for (span, text) in texts {
+            let recalled = window.recall(span).wait().map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert_eq!(recalled.content().as_text(), Some(text.as_str()));
+        }
+    }
+}
+
+fn opened(store: &Arc<Faulty>) -> Result<(Windowed, SpanId), Box<dyn std::error::Error>> {
+    let mut window = Window::<Agent, _>::open(store.clone(), Episode::new("e", "p"))?;
+    let id = window.lanes().schema.push("users.id BIGINT NOT NULL")?;
+    Ok((window, id))
+}
+
+#[test]
+fn a_store_that_gives_other_bytes_back_mints_no_externalized_lanes() -> Outcome {
+    for fault in [Fault::BitFlip, Fault::ShortRead, Fault::Fails] {
+        let store = Arc::new(Faulty::default());
+        let (mut window, id) = opened(&store)?;
+        // The first call is the commit, the second reads back.
+        store.arm(2, fault);
+        assert!(window.lanes().externalize().wait().is_err(), "{fault:?}");
+        assert_eq!(window.uncommitted(), 1);
+        assert_eq!(window.render()[0].content().as_text(), Some("users.id BIGINT NOT NULL"));
+        // The log goes on from where it is.
+        window.lanes().externalize().wait()?.schema.evict(id).wait()?;
+        assert!(window.recall(id).wait().is_ok());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_damaged_blob_is_named_and_not_returned() -> Outcome {
+    let store = Arc::new(Faulty::default());
+    let (mut window, id) = opened(&store)?;
+    window.lanes().externalize().wait()?.schema.evict(id).wait()?;
+    store.arm(1, Fault::BitFlip);
+    let refused = window.recall(id).wait();
+    let digest = Digest::of(b"users.id BIGINT NOT NULL");
+    assert!(
+        matches!(refused, Err(RecallError::Commit(CommitError::Store(StoreError::Corrupt { digest: d }))) if d == digest)
+    );
+    assert!(window.recall(id).wait().is_ok());
+    Ok(())
+}
+
+#[test]
+fn a_lost_acknowledgement_stops_the_window_and_keeps_the_text() -> Outcome {
+    let store = Arc::new(Faulty::default());
+    let (mut window, id) = opened(&store)?;
+    let lanes = window.lanes().externalize().wait()?;
+    store.arm(1, Fault::Unacknowledged);
+    assert!(lanes.schema.evict(id).wait().is_err());
+    let next = lanes.schema.evict(id).wait();
+    assert!(matches!(next, Err(EvictError::Commit(CommitError::Interrupted { .. }))));
+    drop(lanes);
+    assert_eq!(window.render()[0].content().as_text(), Some("users.id BIGINT NOT NULL"));
+    Ok(())
+}
+
+/// A store that answers at the second poll.
+struct Slow(MemoryStore);
+
+async fn later() {
+    let mut polled = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut polled, true) {
+            return std::task::Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        std::task::Poll::Pending
+    })
+    .await;
+}
+
+impl AsyncStore for Slow {
+    async fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        later().await;
+        Store::commit(&self.0, batch)
+    }
+
+    async fn get_many(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>, StoreError> {
+        later().await;
+        Store::get_many(&self.0, digests)
+    }
+
+    async fn read(&self, episode: &EpisodeId, from: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        later().await;
+        Store::read(&self.0, episode, from)
+    }
+
+    async fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
+        later().await;
+        Store::length(&self.0, episode)
+    }
+
+    async fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
+        Store::claim(&self.0, signature, holder)
+    }
+}
+
+fn is_send<T: Send>(value: T) -> T {
+    value
+}
+
+#[test]
+fn the_same_path_on_an_async_store() -> Outcome {
+    futures_lite::future::block_on(is_send(async {
+        let slow = Slow(MemoryStore::default());
+        let mut window =
+            Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::FourBytesAToken).await?;
+        let lanes = window.lanes();
+        let id = lanes.schema.push("users.id BIGINT NOT NULL")?;
+        let lanes = lanes.externalize().await?;
+        lanes.schema.evict(id).await?;
+        let recalled = lanes.schema.restore(id).await?;
+        assert_eq!(recalled, [id]);
+        drop(lanes);
+        assert_eq!(window.recall(id).await?.content(), &Content::from("users.id BIGINT NOT NULL"));
+        assert_eq!(window.tombstones_async().await?.len(), 1);
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+    }))
+    .map_err(|error| error as Box<dyn std::error::Error>)
+}
+
+#[test]
+fn a_cancelled_commit_loses_nothing_and_is_said() -> Outcome {
+    futures_lite::future::block_on(async {
+        let slow = Slow(MemoryStore::default());
+        let mut window =
+            Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::FourBytesAToken).await?;
+        window.lanes().schema.push("users.id BIGINT NOT NULL")?;
+        {
+            let mut cancelled = pin!(window.lanes().externalize().into_future());
+            assert!(cancelled.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        }
+        assert_eq!(window.uncommitted(), 1);
+        assert!(matches!(window.lanes().externalize().await, Err(CommitError::Interrupted { .. })));
+        assert_eq!(window.render().len(), 1);
+        Ok(())
+    })
+}

@@ -1,0 +1,111 @@
+//! The derive's code reaches nothing the user may have shadowed.
+
+#![no_implicit_prelude]
+#![allow(dead_code, non_camel_case_types, unused_imports, reason = "names chosen to be in the way, and not reached")]
+
+/// What a user might have under the names that generated code could reach for.
+mod shadows {
+    pub mod core {}
+    pub mod std {}
+    pub mod keepspan {}
+    pub struct Option;
+    pub struct Some;
+    pub struct None;
+    pub struct Default;
+    pub struct Spans_;
+    pub struct str;
+    pub struct u16;
+    pub struct u64;
+    pub struct bool;
+}
+
+/// The library under another path.
+mod elsewhere {
+    pub mod library {
+        pub use ::keepspan::*;
+    }
+}
+
+mod shadowed {
+    use super::shadows::*;
+    use ::keepspan::{ContextState, Spans};
+
+    #[derive(ContextState)]
+    #[context(budget = 100)]
+    pub(super) struct Shadowed {
+        #[precondition(tools("a", "b_*"), pinned)]
+        r#type: Spans,
+        #[evictable(otherwise)]
+        pub(super) core: Spans,
+        #[context(derived)]
+        std: Spans,
+    }
+}
+
+mod renamed {
+    use super::elsewhere::library::{ContextState, Spans};
+
+    mod keepspan {}
+
+    #[derive(ContextState)]
+    #[context(crate = super::elsewhere::library)]
+    pub(super) struct Renamed {
+        #[context(evictable)]
+        pub(super) work: Spans,
+    }
+}
+
+mod generic {
+    use ::keepspan::{ContextState, Spans};
+
+    #[derive(ContextState)]
+    pub(super) struct Generic<'w, S, const N: usize = 3>
+    where
+        S: ::core::default::Default + 'w,
+    {
+        #[context(invariant)]
+        pub(super) holds: Spans,
+        #[context(skip)]
+        pub(super) turn: S,
+        #[context(skip)]
+        marker: ::core::marker::PhantomData<&'w [S; N]>,
+    }
+}
+
+use ::keepspan::{Episode, Window, store::MemoryStore};
+
+macro_rules! open {
+    ($state:ty) => {{
+        let opened =
+            Window::<$state, _>::open(<MemoryStore as ::core::default::Default>::default(), Episode::new("e", "p"));
+        let ::core::result::Result::Ok(window) = opened else { ::std::panic!("the window opens") };
+        window
+    }};
+}
+
+#[test]
+fn shadowed_and_renamed_names_are_out_of_the_way() {
+    let mut window = open!(shadowed::Shadowed);
+    ::std::assert!(window.lanes().core.push("x").is_ok());
+    ::std::assert_eq!(window.budget(), ::core::option::Option::Some(100));
+    ::std::assert!(open!(renamed::Renamed).lanes().work.push("x").is_ok());
+}
+
+#[test]
+fn generics_and_skipped_fields_stay_the_users_own() {
+    let mut window = open!(generic::Generic<'static, ::std::string::String>);
+    window.state_mut().turn.push('x');
+    ::std::assert_eq!(window.state().turn, "x");
+    ::std::assert!(window.lanes().holds.push("x").is_ok());
+}
+
+#[test]
+fn a_struct_inside_a_function_works() {
+    use ::keepspan::{ContextState, Spans};
+    #[derive(ContextState)]
+    struct Inner {
+        #[context(constraint)]
+        limit: Spans,
+    }
+    ::std::assert!(open!(Inner).lanes().limit.push("x").is_ok());
+}
