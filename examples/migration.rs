@@ -215,7 +215,10 @@ impl Kept {
             "work" => lanes.work.evict(spans).wait(),
             // `lanes.task.evict(..)` does not compile.
             _ => {
-                return Ok(unwritable("never leaves", "`task` holds `Instruction` spans, which never leave the window"));
+                return Ok(unwritable(
+                    "never leaves",
+                    "`task` holds `Instruction` spans, which never leave the window",
+                ));
             }
         };
         Ok(match evicted {
@@ -236,7 +239,7 @@ impl Kept {
             }
             // Neither does it for a protected lane.
             _ => {
-                let why = format!("a summary cannot stand in for `{lane}`: its spans are kept word for word");
+                let why = format!("`{lane}` is kept word for word: a summary cannot stand in for its spans");
                 return Ok(unwritable("R3", &why));
             }
         }

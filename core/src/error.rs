@@ -300,7 +300,7 @@ pub enum DiscardError {
     Selection(#[from] SelectionError),
     /// The store has it already and deletes nothing.
     #[error("{span} is in the store already, which deletes nothing: evict it; its text stays in the store")]
-    Externalized {
+    InStore {
         /// The span.
         span: SpanId,
     },

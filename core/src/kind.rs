@@ -1,7 +1,7 @@
 //! The kinds of spans a lane can hold, as distinct types under sealed traits. What each kind may and may not do is in
 //! [`rule`](crate::rule).
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub(crate) mod sealed {
     /// Keeps the set of kinds closed.
@@ -32,27 +32,37 @@ macro_rules! kinds {
             pub enum $kind {}
             impl sealed::Sealed for $kind {}
             impl Kind for $kind {
-                const ID: KindId = KindId::$kind;
+                const ID: KindId = KindId($name);
             }
         )*
 
-        /// A kind as a value, for reports and records.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        #[non_exhaustive]
-        pub enum KindId {
-            $($(#[$doc])* $kind,)*
-        }
-
-        impl KindId {
-            /// The attribute that gives a field this kind.
-            pub const fn attribute(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $name,)*
-                }
-            }
-        }
+        const NAMES: &[&str] = &[$($name),*];
     };
+}
+
+/// A kind as a value, for reports and records: the name of its attribute.
+// No enum: variants of the same names would make the compiler spell out the kinds' paths in every message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct KindId(&'static str);
+
+impl KindId {
+    pub(crate) const fn of<K: Kind>() -> Self {
+        K::ID
+    }
+
+    /// The attribute that gives a field this kind: `precondition`.
+    pub const fn attribute(self) -> &'static str {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for KindId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let known = NAMES.iter().find(|known| **known == name);
+        known.copied().map(Self).ok_or_else(|| serde::de::Error::custom(format!("`{name}` is no kind of span")))
+    }
 }
 
 kinds! {

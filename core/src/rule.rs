@@ -99,7 +99,7 @@ impl<F> Candidate<F> for Rationale {}
 
 /// R3: protected text is never replaced by a paraphrase.
 #[diagnostic::on_unimplemented(
-    message = "a summary cannot stand in for `{F}`: its `{Self}` spans are kept word for word",
+    message = "`{F}` is kept word for word: a summary cannot stand in for its `{Self}` spans",
     label = "evict to a pointer instead: `lanes.{F}.evict(id)`",
     note = "summaries drop qualifiers; only `#[evictable]` spans may be replaced by one"
 )]
@@ -191,4 +191,6 @@ mod discarded {
     impl<F> MayBeDiscarded<F> for ScopeQualifier {}
     impl<F> MayBeDiscarded<F> for Rationale {}
     impl<F> MayBeDiscarded<F> for Derived {}
+    #[diagnostic::do_not_recommend]
+    impl<F, K: Protected> MayBeDiscarded<F> for Pinned<K> {}
 }

@@ -207,7 +207,7 @@ fn discarding_is_declared_first_and_makes_the_window_lossy() -> Outcome {
 
     let lanes = window.lanes().externalize().wait()?;
     let late = lanes.work.discard(kept, Mutation::new("r", "p")?).wait();
-    assert!(matches!(late, Err(DiscardError::Externalized { span }) if span == kept));
+    assert!(matches!(late, Err(DiscardError::InStore { span }) if span == kept));
     assert!(Mutation::new("", "p").is_err() && Mutation::new("r", "\t").is_err());
     Ok(())
 }

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion, PushError,
     SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
-    kind::KindId,
+    kind::{Evictable, KindId},
     pointer::{Fold, Line},
     record::{SpanRecord, TombstoneRecord},
 };
@@ -244,7 +244,7 @@ impl Contents {
     /// Whether a span's pointer may be folded into its neighbours'.
     pub(crate) fn folds(&self, span: SpanId) -> bool {
         let lane = self.table.get(span).and_then(|entry| self.lane(entry.lane));
-        lane.is_some_and(|lane| lane.kind() == KindId::Evictable)
+        lane.is_some_and(|lane| lane.kind() == KindId::of::<Evictable>())
     }
 
     /// The line that stands for the evicted spans `first` to `last`.

@@ -55,7 +55,7 @@ impl<'w, St> Operation<'w, St> for Discard {
         contents.select(&[span], lane, Residency::Resident)?;
         let entry = contents.entry(span)?;
         if entry.durable {
-            return Err(DiscardError::Externalized { span });
+            return Err(DiscardError::InStore { span });
         }
         let lane = contents.lane_name(entry).to_owned();
         let notice = format!("[{span} {lane}: removed for good: {reason}; to recover: {recovery}]");

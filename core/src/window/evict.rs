@@ -1,7 +1,11 @@
 //! Evict: from text to pointer, tombstone first (rules R1, R7, R8).
 
 use super::{Operation, Shared, contents::Contents, pointers::Edit, step::Plan, table::Residency};
-use crate::{EvictError, SelectionError, SpanId, TokenCounter, Tombstone, kind::KindId, record::Event};
+use crate::{
+    EvictError, SelectionError, SpanId, TokenCounter, Tombstone,
+    kind::{Instruction, KindId, Rationale},
+    record::Event,
+};
 
 /// The spans a transition takes: one id, or several of the same lane.
 #[derive(Clone, Debug)]
@@ -84,8 +88,9 @@ impl<'w, St> Operation<'w, St> for Evict {
 
 /// What the types hold already, held again by the lane's own declaration.
 fn leaves(contents: &Contents, lane: u16, span: SpanId) -> Result<(), EvictError> {
+    let kept = [KindId::of::<Instruction>(), KindId::of::<Rationale>()];
     match contents.lane(lane) {
-        Some(lane) if !lane.pinned() && !matches!(lane.kind(), KindId::Instruction | KindId::Rationale) => Ok(()),
+        Some(lane) if !lane.pinned() && !kept.contains(&lane.kind()) => Ok(()),
         lane => Err(EvictError::Kept { span, lane: lane.map_or("?", crate::LaneSpec::name) }),
     }
 }

@@ -32,6 +32,21 @@ impl<'w, C: ContextState, St, S> Lanes<'w, C, St, S> {
     pub fn utilization(&self) -> u64 {
         self.shared.lock().utilization
     }
+
+    /// Pushes a span to the lane that the declared routing names.
+    ///
+    /// # Errors
+    /// As [`Lane::push`], and when no lane takes such a span.
+    pub fn route(&self, span: impl Into<NewSpan>) -> Result<SpanId, PushError>
+    where
+        S: EntersWhile<C>, // open lanes only
+    {
+        let span = span.into();
+        let Some(lane) = route(C::LANES, &span) else {
+            return Err(PushError::NoRoute { role: span.role.name(), tool: span.name });
+        };
+        push(self.shared, lane, span)
+    }
 }
 
 impl<'w, C: ContextState + 'w, St> Lanes<'w, C, St, Open> {
@@ -41,18 +56,6 @@ impl<'w, C: ContextState + 'w, St> Lanes<'w, C, St, Open> {
     /// When it fails, borrow the lanes again: all text is still in the window.
     pub fn externalize(self) -> Step<'w, St, Externalize<C>> {
         Step::new(self.shared, Externalize::new())
-    }
-
-    /// Pushes a span to the lane that the declared routing names.
-    ///
-    /// # Errors
-    /// As [`Lane::push`], and when no lane takes such a span.
-    pub fn route(&self, span: impl Into<NewSpan>) -> Result<SpanId, PushError> {
-        let span = span.into();
-        let Some(lane) = route(C::LANES, &span) else {
-            return Err(PushError::NoRoute { role: span.role.name(), tool: span.name });
-        };
-        push(self.shared, lane, span)
     }
 }
 

@@ -1,0 +1,12 @@
+//@ derive - `schema` has an empty tool name
+use keepspan::{ContextState, Spans};
+
+#[derive(ContextState)]
+struct Agent {
+    #[precondition(tools(""))]
+    schema: Spans,
+    #[evictable(otherwise)]
+    work: Spans,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//@ derive - `schema` is `#[precondition]`, so its type must be `Spans`
+use keepspan::{ContextState, Spans};
+
+#[derive(ContextState)]
+struct Agent {
+    #[precondition]
+    schema: String,
+}
+
+fn main() {}

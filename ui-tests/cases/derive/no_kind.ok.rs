@@ -1,0 +1,9 @@
+//@ derive - `schema` has no kind: add one of
+use keepspan::{ContextState, Spans};
+
+#[derive(ContextState)]
+struct Agent {
+    #[precondition] schema: Spans,
+}
+
+fn main() {}

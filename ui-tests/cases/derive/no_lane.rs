@@ -1,0 +1,10 @@
+//@ derive - `Agent` has no lane
+use keepspan::{ContextState, Spans};
+
+#[derive(ContextState)]
+struct Agent {
+    #[context(skip)]
+    turn: u32,
+}
+
+fn main() {}

@@ -1,0 +1,10 @@
+//@ derive - `rules`: `#[instruction]` already never leaves: remove `pinned`
+use keepspan::{ContextState, Spans};
+
+#[derive(ContextState)]
+struct Agent {
+    #[instruction(pinned)]
+    rules: Spans,
+}
+
+fn main() {}

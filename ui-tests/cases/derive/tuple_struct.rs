@@ -1,0 +1,7 @@
+//@ derive - `Agent` is a tuple struct: declare the lanes in a struct with named fields
+use keepspan::{ContextState, Spans};
+
+#[derive(ContextState)]
+struct Agent(#[evictable] Spans);
+
+fn main() {}

@@ -1,0 +1,10 @@
+//@ derive - `schema` is both `#[precondition]` and `#[evictable]`: a lane has one kind
+use keepspan::{ContextState, Spans};
+
+#[derive(ContextState)]
+struct Agent {
+    #[precondition]
+    #[evictable] schema: Spans,
+}
+
+fn main() {}

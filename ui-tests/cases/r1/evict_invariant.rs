@@ -1,0 +1,16 @@
+//@ R1 E0277 `totals` is evicted before it was externalized
+use keepspan::{ContextState, SpanId, Spans, Window, store::MemoryStore};
+
+#[derive(ContextState)]
+struct Agent {
+    #[invariant]
+    totals: Spans,
+}
+
+fn prune(window: &mut Window<Agent, MemoryStore>, id: SpanId) -> Result<(), Box<dyn std::error::Error>> {
+    let lanes = window.lanes();
+    lanes.totals.evict(id).wait()?;
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+//@ R1 E0277 `target` is evicted before it was externalized
+use keepspan::{ContextState, SpanId, Spans, Window, store::MemoryStore};
+
+#[derive(ContextState)]
+struct Agent {
+    #[scope_qualifier]
+    target: Spans,
+}
+
+fn prune(window: &mut Window<Agent, MemoryStore>, id: SpanId) -> Result<(), Box<dyn std::error::Error>> {
+    let lanes = window.lanes().externalize().wait()?;
+    lanes.target.evict(id).wait()?;
+    Ok(())
+}
+
+fn main() {}

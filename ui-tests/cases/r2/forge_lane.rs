@@ -1,0 +1,8 @@
+//@ R2 E0451 fields `shared` and `marker` of struct `Lane` are private
+use keepspan::{Lane, rule::Externalized};
+
+fn permit<F>() -> Lane<'static, (), F, Externalized> {
+    Lane { shared: todo!(), marker: std::marker::PhantomData }
+}
+
+fn main() {}

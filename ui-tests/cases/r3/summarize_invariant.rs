@@ -1,0 +1,18 @@
+//@ R3 E0277 `totals` is kept word for word
+use keepspan::{ContextState, SpanId, Spans, SummaryText, Window, store::MemoryStore};
+
+#[derive(ContextState)]
+struct Agent {
+    #[invariant]
+    totals: Spans,
+    #[derived]
+    recap: Spans,
+}
+
+fn shrink(window: &mut Window<Agent, MemoryStore>, id: SpanId, text: SummaryText) -> Result<(), Box<dyn std::error::Error>> {
+    let lanes = window.lanes().externalize().wait()?;
+    lanes.totals.summarize(id, text, &lanes.recap).wait()?;
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+//@ R5 E0277 `work` cannot hold a summary
+use keepspan::{ContextState, SpanId, Spans, Window, store::MemoryStore};
+
+#[derive(ContextState)]
+struct Agent {
+    #[evictable]
+    work: Spans,
+}
+
+fn prune(window: &mut Window<Agent, MemoryStore>, id: SpanId) -> Result<(), Box<dyn std::error::Error>> {
+    let lanes = window.lanes();
+    lanes.work.reground(id).wait()?;
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,119 @@
+//! The cases: `cases/<rule>/<name>.rs` must fail, `<name>.ok.rs` differs by one line and must compile.
+//!
+//! The first lines of a case say what must be wrong with it, one line an error:
+//! `//@ R1 E0277 the start of the headline`, with `-` for an error without a code.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// One error that a case must give.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The rule that the case breaks.
+    pub rule: String,
+    /// The compiler's code, or `-`.
+    pub code: String,
+    /// How the headline starts.
+    pub headline: String,
+}
+
+/// A program that must not compile.
+#[derive(Debug)]
+pub struct Case {
+    /// Its file.
+    pub path: PathBuf,
+    /// What must be wrong with it.
+    pub expected: Vec<Expected>,
+}
+
+impl Case {
+    /// The program that differs by one line and compiles, where there is one.
+    pub fn twin(&self) -> Option<PathBuf> {
+        Some(self.path.with_extension("ok.rs")).filter(|path| path.exists())
+    }
+}
+
+/// The folder of this package.
+pub fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every case, in a stable order.
+pub fn cases() -> io::Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for rule in fs::read_dir(folder().join("cases"))? {
+        for file in fs::read_dir(rule?.path())? {
+            let path = file?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.ends_with(".rs") && !name.ends_with(".ok.rs") {
+                let expected = expected(&fs::read_to_string(&path)?);
+                cases.push(Case { path, expected });
+            }
+        }
+    }
+    cases.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(cases)
+}
+
+fn expected(source: &str) -> Vec<Expected> {
+    let header = |line: &str| {
+        let mut words = line.strip_prefix("//@ ")?.splitn(3, ' ').map(str::to_owned);
+        Some(Expected { rule: words.next()?, code: words.next()?, headline: words.next()? })
+    };
+    source.lines().map_while(header).collect()
+}
+
+/// A built keepspan, against which a case is compiled with `rustc` alone.
+pub struct Library {
+    rlib: PathBuf,
+    dependencies: PathBuf,
+}
+
+/// Builds keepspan, with one rule taken out where `rule_off` names one. Dependencies are built once.
+pub fn library(rule_off: Option<&str>) -> io::Result<Library> {
+    let target = folder().join("../target/ui-rules");
+    let cfg = rule_off.map(|rule| format!("keepspan_rule_off=\"{rule}\""));
+    let out = Command::new(env!("CARGO"))
+        .current_dir(folder())
+        .args(["rustc", "--quiet", "--manifest-path", "../core/Cargo.toml", "--lib"])
+        .args(["--no-default-features", "--features", "derive", "--message-format", "json", "--target-dir"])
+        .arg(&target)
+        .arg("--")
+        .args(cfg.iter().flat_map(|cfg| ["--cfg", cfg.as_str()]))
+        .output()?;
+    if !out.status.success() {
+        return Err(io::Error::other(String::from_utf8_lossy(&out.stderr).into_owned()));
+    }
+    let rlib = String::from_utf8_lossy(&out.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "keepspan")
+        .find_map(|message| {
+            let files = message["filenames"].as_array()?.clone();
+            files.iter().filter_map(|file| file.as_str()).find(|file| file.ends_with(".rlib")).map(PathBuf::from)
+        });
+    let rlib = rlib.ok_or_else(|| io::Error::other("cargo named no rlib of keepspan"))?;
+    Ok(Library { rlib, dependencies: target.join("debug/deps") })
+}
+
+impl Library {
+    /// Compiles one program; gives what the compiler said when it did not compile.
+    pub fn compile(&self, program: &Path) -> io::Result<Result<(), String>> {
+        let name = program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let out = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+            .current_dir(folder())
+            .args(["--edition", "2024", "--crate-type", "bin", "--emit", "metadata"])
+            .args(["--crate-name", "case", "-o"])
+            .arg(self.dependencies.join(format!("case-{}-{name}.rmeta", std::process::id())))
+            .arg("--extern")
+            .arg(format!("keepspan={}", self.rlib.display()))
+            .arg("-L")
+            .arg(format!("dependency={}", self.dependencies.display()))
+            .arg(program)
+            .output()?;
+        Ok(if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned()) })
+    }
+}

@@ -1,0 +1,70 @@
+//! The rules as facts about types: they hold on any toolchain, whatever the messages say.
+
+use keepspan::{
+    ContextState, Lane, Lanes, Pointer, Spans, SummaryText, Tombstone, Window,
+    kind::{
+        Constraint, Derived, Evictable, Instruction, Invariant, NegativeResult, Pinned, Precondition, Protected,
+        Rationale, ScopeQualifier,
+    },
+    rule::{
+        Candidate, EntersWhile, Externalized, FirstHand, HoldsSummaries, LeavesFrom, MayBeDiscarded, MayLeave, Open,
+        Replaceable, SummarizedFrom, TakesText,
+    },
+    store::MemoryStore,
+};
+use static_assertions::{assert_eq_align, assert_eq_size, assert_impl_all, assert_not_impl_any};
+
+#[derive(ContextState)]
+struct Agent {
+    #[precondition]
+    schema: Spans,
+}
+type F = agent_lanes::schema;
+
+// R1, R2: only externalized lanes let spans leave, only open ones let text in.
+assert_impl_all!(Externalized: LeavesFrom<F, Precondition>, SummarizedFrom<F, Evictable>);
+assert_not_impl_any!(Open: LeavesFrom<F, Precondition>, LeavesFrom<F, Evictable>, SummarizedFrom<F, Evictable>);
+assert_impl_all!(Open: EntersWhile<F>);
+assert_not_impl_any!(Externalized: EntersWhile<F>);
+
+// What never leaves.
+assert_not_impl_any!(Instruction: MayLeave<F>);
+assert_not_impl_any!(Pinned<Precondition>: MayLeave<F>);
+assert_not_impl_any!(Pinned<ScopeQualifier>: MayLeave<F>);
+
+// R13.
+assert_not_impl_any!(Rationale: Candidate<F>);
+
+// R3, R23, for the five protected kinds and the two that are kept for other reasons.
+macro_rules! kept_word_for_word {
+    ($($kind:ty),*) => { $(assert_not_impl_any!($kind: Replaceable<F>, MayBeDiscarded<F>, HoldsSummaries<F>);)* };
+}
+kept_word_for_word!(Precondition, Invariant, Constraint, NegativeResult, ScopeQualifier, Instruction, Rationale);
+assert_impl_all!(Precondition: Protected, MayLeave<F>, Candidate<F>, TakesText<F>);
+assert_impl_all!(ScopeQualifier: Protected);
+assert_not_impl_any!(Evictable: Protected);
+assert_impl_all!(Evictable: Replaceable<F>, MayBeDiscarded<F>, FirstHand<F>);
+
+// R4, R5.
+assert_not_impl_any!(Derived: FirstHand<F>, TakesText<F>, MayBeDiscarded<F>);
+assert_impl_all!(Derived: HoldsSummaries<F>, MayLeave<F>);
+assert_not_impl_any!(Evictable: HoldsSummaries<F>);
+
+// Nothing that stands for a permit or a record can be copied or made up.
+assert_not_impl_any!(Spans: Clone, Default, From<String>, From<&'static str>);
+assert_not_impl_any!(Lane<'static, MemoryStore, F, Open>: Clone, Default);
+assert_not_impl_any!(Lanes<'static, Agent, MemoryStore, Externalized>: Clone, Default, std::ops::DerefMut);
+assert_not_impl_any!(Tombstone: Default, From<keepspan::SpanId>);
+assert_not_impl_any!(Pointer: Default, From<String>, std::str::FromStr);
+assert_not_impl_any!(SummaryText: Default, From<String>, From<&'static str>, std::str::FromStr);
+assert_not_impl_any!(Window<Agent, MemoryStore>: Clone);
+
+// Handles cost nothing, and travel between threads.
+assert_eq_size!(Lane<'static, MemoryStore, F, Open>, &'static ());
+assert_eq_align!(Lane<'static, MemoryStore, F, Externalized>, &'static ());
+assert_eq_size!(Option<Lane<'static, MemoryStore, F, Open>>, &'static ());
+assert_impl_all!(Window<Agent, MemoryStore>: Send, Sync);
+assert_impl_all!(Lanes<'static, Agent, MemoryStore, Open>: Send, Sync);
+
+#[test]
+fn the_facts_above_are_checked_when_this_compiles() {}

@@ -1,0 +1,96 @@
+//! What the compiler says to each case, word for word, and that it is said for the case's own reason.
+
+use std::{error::Error, fs, process::Command};
+
+use keepspan_ui_tests::{Case, Expected, cases};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// The compiler whose words the snapshots hold.
+const PINNED: &str = "rustc 1.95.0 ";
+
+#[test]
+fn every_case_fails_in_these_words() -> Outcome {
+    let version = Command::new("rustc").arg("--version").output()?;
+    let version = String::from_utf8_lossy(&version.stdout);
+    if !version.starts_with(PINNED) {
+        eprintln!("SKIPPED: the snapshots are of {PINNED}and this is {version}");
+        return Ok(());
+    }
+    let tests = trybuild::TestCases::new();
+    for case in cases()? {
+        tests.compile_fail(case.path);
+    }
+    Ok(())
+}
+
+/// The errors of a snapshot: code and headline.
+fn errors(stderr: &str) -> Vec<(String, String)> {
+    let error = |line: &str| {
+        let rest = line.strip_prefix("error")?;
+        let (code, headline) = match rest.strip_prefix('[') {
+            Some(rest) => rest.split_once("]: ")?,
+            None => ("-", rest.strip_prefix(": ")?),
+        };
+        Some((code.to_owned(), headline.to_owned()))
+    };
+    stderr.lines().filter_map(error).collect()
+}
+
+#[test]
+fn each_snapshot_has_exactly_the_errors_that_its_case_names() -> Outcome {
+    let cases = cases()?;
+    assert!(cases.len() >= 40, "{} cases", cases.len());
+    for Case { path, expected } in cases {
+        let stderr = fs::read_to_string(path.with_extension("stderr"))?;
+        let found = errors(&stderr);
+        let same = found.len() == expected.len()
+            && found
+                .iter()
+                .zip(&expected)
+                .all(|((code, headline), expected)| *code == expected.code && headline.starts_with(&expected.headline));
+        assert!(!expected.is_empty() && same, "{}: expected {expected:?}, found {found:?}", path.display());
+    }
+    Ok(())
+}
+
+#[test]
+fn the_headlines_of_keepspan_start_with_the_users_own_names() -> Outcome {
+    for Case { path, expected } in cases()? {
+        // Errors with another code, and two bounds of the standard library's, are the compiler's own words.
+        let ours = |error: &&Expected| match error.code.as_str() {
+            "E0277" => !error.headline.starts_with("the trait bound"),
+            code => code == "-" && !error.headline.starts_with("unused `"),
+        };
+        for error in expected.iter().filter(ours) {
+            assert!(error.headline.starts_with('`'), "{}: {}", path.display(), error.headline);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_twin_differs_by_one_line() -> Outcome {
+    let mut twins = 0;
+    for case in cases()? {
+        let Some(twin) = case.twin() else { continue };
+        twins += 1;
+        let (bad, good) = (fs::read_to_string(&case.path)?, fs::read_to_string(&twin)?);
+        assert_eq!(bad.lines().count(), good.lines().count(), "{}", twin.display());
+        let differing = bad.lines().zip(good.lines()).filter(|(bad, good)| bad != good).count();
+        assert_eq!(differing, 1, "{}", twin.display());
+    }
+    assert!(twins >= 40, "{twins} twins");
+    Ok(())
+}
+
+/// The README shows the real message.
+#[test]
+fn the_readme_shows_what_the_compiler_says() -> Outcome {
+    let folder = keepspan_ui_tests::folder();
+    let readme = fs::read_to_string(folder.join("../README.md"))?;
+    let stderr = fs::read_to_string(folder.join("cases/r1/evict_precondition.stderr"))?;
+    let shown = stderr.split("\nhelp: the trait").next().unwrap_or_default().trim();
+    assert!(readme.contains(shown), "the README does not show:\n{shown}");
+    Ok(())
+}
