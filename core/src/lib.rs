@@ -35,9 +35,9 @@ pub use self::{
     state::{ContextState, Field, LaneSpec, Spans},
     tokens::{Certainty, CounterError, FourBytesAToken, OneByteAToken, TokenCount, TokenCounter},
     window::{
-        ChangePolicy, Discard, Escalation, Evict, Externalize, Fidelity, Finish, Lane, Lanes, Message, ModelAnswer,
-        Mutation, Operation, Recall, Recalled, Reground, Restore, Selection, Shown, Step, Summarize, SummaryText,
-        Window,
+        ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize, Fidelity, Finish, Lane, Lanes, Message,
+        ModelAnswer, Mutation, Operation, Recall, Recalled, Reground, Restore, Selection, Shown, Step, Summarize,
+        SummaryText, Window,
     },
 };
 

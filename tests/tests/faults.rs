@@ -8,7 +8,8 @@ use std::{
 };
 
 use keepspan::{
-    CommitError, Content, Digest, Episode, EpisodeId, EvictError, Finish, ModelAnswer, RecallError, SpanId, Window,
+    CommitError, Content, Digest, Episode, EpisodeId, EvictError, Finish, ModelAnswer, RecallError, Shown, SpanId,
+    Window,
     store::{AsyncStore, Batch, Claim, MemoryStore, Store, StoreError},
 };
 use keepspan_tests::{Agent, Fault, Faulty};
@@ -90,6 +91,23 @@ fn step(window: &mut Windowed, store: &Faulty, texts: &mut Vec<(SpanId, String)>
     }
 }
 
+/// The spans that what is shown stands for, ascending.
+fn stands_for(window: &Windowed) -> Vec<SpanId> {
+    let first_hand =
+        |span: SpanId| window.derivation(span).map_or(vec![span], |derivation| derivation.sources().to_vec());
+    let ids = |shown: Shown| match shown {
+        Shown::Pointer(first, last) => {
+            let id = |number: u64| SpanId::parse(&format!("s{number}"));
+            (first.number()..=last.number()).filter_map(id).flat_map(first_hand).collect()
+        }
+        Shown::Span(span) | Shown::Summary(span) => first_hand(span),
+        other => panic!("{other:?}"),
+    };
+    let mut all: Vec<_> = window.render().iter().flat_map(|message| ids(message.shown())).collect();
+    all.sort_unstable();
+    all
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -104,6 +122,8 @@ proptest! {
             step(&mut window, &store, &mut texts, one);
             let rendered: u64 = window.render().iter().map(|message| u64::from(message.tokens())).sum();
             prop_assert_eq!(window.utilization(), rendered);
+            let pushed: Vec<_> = texts.iter().map(|(span, _)| *span).collect();
+            prop_assert_eq!(stands_for(&window), pushed, "each span is shown once: as text, under a pointer or in a summary");
         }
         store.arm(0, Fault::Fails);
         for (span, text) in texts {

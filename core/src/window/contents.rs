@@ -38,11 +38,23 @@ pub struct Contents {
     names: Names,
 }
 
-/// Where a summary comes from.
-#[derive(Clone, Debug)]
-pub(crate) struct Derivation {
+/// Where a summary comes from (rule R5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Derivation {
     pub(crate) sources: Vec<SpanId>,
     pub(crate) depth: u32,
+}
+
+impl Derivation {
+    /// The spans it stands for, ascending; never empty, each resolvable by [`Window::recall`](crate::Window::recall).
+    pub fn sources(&self) -> &[SpanId] {
+        &self.sources
+    }
+
+    /// 1 for a summary of first-hand spans; more only through an [`Escalation`](crate::Escalation).
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
 }
 
 /// What a declared mutation left behind.

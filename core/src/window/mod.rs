@@ -22,6 +22,7 @@ use std::{
 
 use self::contents::Contents;
 pub use self::{
+    contents::Derivation,
     discard::{Discard, Mutation},
     evict::{Evict, Selection},
     externalize::Externalize,
@@ -171,6 +172,11 @@ impl<C: ContextState, St> Window<C, St> {
     /// The policy version in force.
     pub fn policy(&self) -> PolicyVersion {
         self.shared.lock().policy.clone()
+    }
+
+    /// Where a summary comes from, whether it is in the window or not; `None` for a first-hand span (rule R5).
+    pub fn derivation(&self, summary: SpanId) -> Option<Derivation> {
+        self.shared.lock().derivations.get(&summary).cloned()
     }
 
     /// What a model would be sent now, in a stable order, pointers in place. O(window).
