@@ -26,8 +26,8 @@ impl Digest {
     }
 
     /// The first eight hex digits, for pointers and reports; never used to look anything up.
-    pub(crate) fn short(&self) -> String {
-        self.to_string().chars().take(8).collect()
+    pub(crate) fn short(&self) -> impl fmt::Display {
+        Hex::<8>::of(&self.0)
     }
 
     fn parse(hex: &str) -> Option<Self> {
@@ -44,7 +44,32 @@ impl Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        Hex::<64>::of(&self.0).fmt(f)
+    }
+}
+
+/// Hex digits on the stack: a digest is written for every tombstone and pointer, and one `write!` a byte would cost
+/// more than the rest of them.
+struct Hex<const N: usize>([u8; N]);
+
+impl<const N: usize> Hex<N> {
+    fn of(bytes: &[u8]) -> Self {
+        let mut digits = [0; N];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(bytes) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        }
+        Self(digits)
+    }
+}
+
+/// The hex digit of a number below 16.
+fn digit(number: u8) -> u8 {
+    number.saturating_add(if number < 10 { b'0' } else { b'a'.saturating_sub(10) })
+}
+
+impl<const N: usize> fmt::Display for Hex<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.0).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -56,7 +81,10 @@ impl fmt::Debug for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        match std::str::from_utf8(&Hex::<64>::of(&self.0).0) {
+            Ok(hex) => serializer.serialize_str(hex),
+            Err(_) => Err(serde::ser::Error::custom("hex digits are ASCII")),
+        }
     }
 }
 

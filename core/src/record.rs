@@ -1,6 +1,6 @@
 //! What a commit writes beside the blobs: one record an event, JSON, in the order it happened.
 
-use std::{ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub(crate) const FORMAT: u32 = 1;
 pub(crate) enum Event {
     Opened { format: u32, state: String, lanes: Vec<LaneRecord>, policy: PolicyVersion },
     Externalized(SpanRecord),
-    Evicted(TombstoneRecord),
+    Evicted(Arc<TombstoneRecord>),
     Summarized { summary: SpanRecord, sources: Vec<SpanId>, depth: u32, escalation: Option<String> },
     Regrounded { summary: SpanId, sources: Vec<SpanId> },
     Restored { span: SpanId },
@@ -33,7 +33,7 @@ pub(crate) struct LaneRecord {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SpanRecord {
     pub(crate) span: SpanId,
-    pub(crate) lane: String,
+    pub(crate) lane: Cow<'static, str>,
     pub(crate) origin: Origin,
     pub(crate) role: Role,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ pub(crate) struct SpanRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TombstoneRecord {
     pub(crate) span: SpanId,
-    pub(crate) lane: Arc<str>,
+    pub(crate) lane: Cow<'static, str>,
     pub(crate) kind: KindId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<Arc<str>>,
@@ -68,7 +68,7 @@ pub(crate) struct TombstoneRecord {
 /// The record of an eviction, written outside the window before the span leaves it (rule R7). Made by an eviction or
 /// read back from the store; a program cannot make one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tombstone(pub(crate) TombstoneRecord);
+pub struct Tombstone(pub(crate) Arc<TombstoneRecord>);
 
 impl Tombstone {
     /// The span that left.

@@ -188,7 +188,7 @@ impl Contents {
     pub(crate) fn tombstone(&self, span: SpanId, score: Option<f64>, replaced_by: Option<SpanId>) -> Option<Tombstone> {
         let entry = self.table.get(span).filter(|entry| entry.durable)?;
         let spec = self.lane(entry.lane)?;
-        Some(Tombstone(TombstoneRecord {
+        Some(Tombstone(Arc::new(TombstoneRecord {
             span,
             lane: spec.name().into(),
             kind: spec.kind(),
@@ -200,7 +200,7 @@ impl Contents {
             sha256: entry.digest,
             derivation: self.chain(span),
             replaced_by,
-        }))
+        })))
     }
 
     /// The derivation chain of a summary: its sources, then theirs, down to first-hand spans.
@@ -240,7 +240,7 @@ impl Contents {
     pub(crate) fn span_record(&self, span: SpanId, entry: &Entry, digest: Digest, content: &Content) -> SpanRecord {
         SpanRecord {
             span,
-            lane: self.lane_name(entry).to_owned(),
+            lane: self.lane_name(entry).into(),
             origin: entry.origin,
             role: entry.role,
             name: self.name(entry).cloned(),

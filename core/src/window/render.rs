@@ -78,7 +78,8 @@ impl Contents {
     }
 
     pub(crate) fn render(&self) -> Vec<Message> {
-        let mut messages = Vec::new();
+        // Most windows show fewer messages than spans, so a large one starts with a guess.
+        let mut messages = Vec::with_capacity(usize::try_from(self.table.len()).unwrap_or(usize::MAX).min(1_024));
         let mut summaries = self.anchors.iter().map(|(anchor, summary)| (*anchor, *summary)).peekable();
         let mut pointers = self.pointers.iter().map(|(first, run)| (first, (run.last, run.tokens))).peekable();
         for (span, entry) in self.table.iter() {
