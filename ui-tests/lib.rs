@@ -7,6 +7,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     process::Command,
+    thread,
 };
 
 /// One error that a case must give.
@@ -68,52 +69,57 @@ fn expected(source: &str) -> Vec<Expected> {
 
 /// A built keepspan, against which a case is compiled with `rustc` alone.
 pub struct Library {
-    rlib: PathBuf,
+    metadata: PathBuf,
     dependencies: PathBuf,
 }
 
-/// Builds keepspan, with one rule taken out where `rule_off` names one. Dependencies are built once.
+/// Checks keepspan, with one rule taken out where `rule_off` names one. Dependencies are checked once, and no code is
+/// generated: types are all that a case is about.
 pub fn library(rule_off: Option<&str>) -> io::Result<Library> {
     let target = folder().join("../target/ui-rules");
     let cfg = rule_off.map(|rule| format!("keepspan_rule_off=\"{rule}\""));
-    let out = Command::new(env!("CARGO"))
+    let out = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(folder())
-        .args(["rustc", "--quiet", "--manifest-path", "../core/Cargo.toml", "--lib"])
+        .args(["rustc", "--quiet", "--manifest-path", "../core/Cargo.toml", "--lib", "--profile", "check"])
         .args(["--no-default-features", "--features", "derive", "--message-format", "json", "--target-dir"])
         .arg(&target)
         .arg("--")
-        .args(cfg.iter().flat_map(|cfg| ["--cfg", cfg.as_str()]))
+        .args(cfg.iter().flat_map(|cfg| ["--cfg", "keepspan_unsealed", "--cfg", cfg.as_str()]))
         .output()?;
     if !out.status.success() {
         return Err(io::Error::other(String::from_utf8_lossy(&out.stderr).into_owned()));
     }
-    let rlib = String::from_utf8_lossy(&out.stdout)
+    let metadata = String::from_utf8_lossy(&out.stdout)
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|message| message["target"]["name"] == "keepspan")
         .find_map(|message| {
             let files = message["filenames"].as_array()?.clone();
-            files.iter().filter_map(|file| file.as_str()).find(|file| file.ends_with(".rlib")).map(PathBuf::from)
+            files.iter().filter_map(|file| file.as_str()).find(|file| file.ends_with(".rmeta")).map(PathBuf::from)
         });
-    let rlib = rlib.ok_or_else(|| io::Error::other("cargo named no rlib of keepspan"))?;
-    Ok(Library { rlib, dependencies: target.join("debug/deps") })
+    let metadata = metadata.ok_or_else(|| io::Error::other("cargo named no metadata of keepspan"))?;
+    Ok(Library { metadata, dependencies: target.join("debug/deps") })
 }
 
 impl Library {
     /// Compiles one program; gives what the compiler said when it did not compile.
     pub fn compile(&self, program: &Path) -> io::Result<Result<(), String>> {
         let name = program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let made =
+            self.dependencies.join(format!("case-{}-{:?}-{name}.rmeta", std::process::id(), thread::current().id()));
         let out = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
             .current_dir(folder())
             .args(["--edition", "2024", "--crate-type", "bin", "--emit", "metadata"])
             .args(["--crate-name", "case", "-o"])
-            .arg(self.dependencies.join(format!("case-{}-{name}.rmeta", std::process::id())))
+            .arg(&made)
             .arg("--extern")
-            .arg(format!("keepspan={}", self.rlib.display()))
+            .arg(format!("keepspan={}", self.metadata.display()))
             .arg("-L")
             .arg(format!("dependency={}", self.dependencies.display()))
             .arg(program)
             .output()?;
+        // Only whether it compiles is asked; a program that does not has left no file.
+        let _ = fs::remove_file(made);
         Ok(if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned()) })
     }
 }

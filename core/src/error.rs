@@ -20,8 +20,16 @@ pub enum CommitError {
         digest: Digest,
     },
     /// An earlier commit was cancelled or lost its answer, so only the store knows whether it happened.
-    #[error("an earlier step of episode `{episode}` never finished: open the episode again and read its log")]
+    #[error(
+        "an earlier step of episode `{episode}` was cancelled or got no answer, so only the store knows whether it happened: text and recall are intact; go on in a new episode"
+    )]
     Interrupted {
+        /// The episode.
+        episode: EpisodeId,
+    },
+    /// Another step of the same window is committing.
+    #[error("another step of episode `{episode}` is running: wait for it, then run this one")]
+    Busy {
         /// The episode.
         episode: EpisodeId,
     },
@@ -76,8 +84,14 @@ pub enum PushError {
         /// The budget in tokens.
         budget: u64,
     },
+    /// A step of the window is committing.
+    #[error("`{lane}`: a step of this window is running: wait for it, then push")]
+    Busy {
+        /// The lane.
+        lane: &'static str,
+    },
     /// The token counter failed.
-    #[error("`{lane}`: the span could not be counted: {source}")]
+    #[error("`{lane}`: the span could not be counted: {source}; split it, or count with another counter")]
     Counter {
         /// The lane.
         lane: &'static str,
@@ -85,7 +99,7 @@ pub enum PushError {
         source: CounterError,
     },
     /// No lane takes such a span.
-    #[error("no lane takes a span of role `{role}`{}: give one lane `otherwise`", tool.as_ref().map(|tool| format!(" from tool `{tool}`")).unwrap_or_default())]
+    #[error("no lane takes a span of role `{role}`{}: give one lane `otherwise`, or push to a lane", tool.as_ref().map(|tool| format!(" from tool `{tool}`")).unwrap_or_default())]
     NoRoute {
         /// The span's role.
         role: &'static str,
@@ -117,7 +131,9 @@ pub enum SelectionError {
         span: SpanId,
     },
     /// No such span.
-    #[error("{span} does not exist: this episode has spans s1 to s{spans}")]
+    #[error(
+        "{span} does not exist: this episode has {spans} spans so far, numbered from s1; an id belongs to one episode"
+    )]
     Unknown {
         /// The id.
         span: SpanId,
@@ -147,13 +163,13 @@ pub enum SelectionError {
         span: SpanId,
     },
     /// The span was removed by a declared mutation.
-    #[error("{span} was discarded by a declared mutation and is not in the store")]
+    #[error("{span} was discarded by a declared mutation and is not in the store: recalling it says how to recover")]
     Discarded {
         /// The span.
         span: SpanId,
     },
     /// The summary left when its sources came back, or when a second summary took its place.
-    #[error("{span} is a summary that has left the window: its sources or a later summary stand in its place")]
+    #[error("{span} is a summary that has left the window: use the ids of what stands in its place, or recall it")]
     Retired {
         /// The span.
         span: SpanId,
@@ -163,6 +179,12 @@ pub enum SelectionError {
     Resident {
         /// The span.
         span: SpanId,
+    },
+    /// The lane's declared kind forbids it, whatever the handle's type says.
+    #[error("`{lane}` is declared with a kind that forbids this: derive `ContextState`, do not write it by hand")]
+    Forbidden {
+        /// The lane.
+        lane: &'static str,
     },
     /// The span is not in the store yet.
     #[error("{span} is not externalized: externalize the lanes first")]
@@ -183,7 +205,7 @@ pub enum EvictError {
     #[error(transparent)]
     Selection(#[from] SelectionError),
     /// A span's lane never lets spans leave.
-    #[error("{span} is in `{lane}`, whose spans never leave")]
+    #[error("{span} is in `{lane}`, whose spans never leave: evict from another lane")]
     Kept {
         /// The span.
         span: SpanId,
@@ -191,7 +213,7 @@ pub enum EvictError {
         lane: &'static str,
     },
     /// A pointer could not be counted.
-    #[error("a pointer could not be counted: {0}")]
+    #[error("a pointer could not be counted: {0}; mend the counter, then run the step again")]
     Counter(#[from] CounterError),
     /// The tombstones could not be committed.
     #[error(transparent)]
@@ -206,7 +228,7 @@ pub enum RestoreError {
     #[error(transparent)]
     Selection(#[from] SelectionError),
     /// A pointer could not be counted.
-    #[error("a pointer could not be counted: {0}")]
+    #[error("a pointer could not be counted: {0}; mend the counter, then run the step again")]
     Counter(#[from] CounterError),
     /// The store could not be read, or the event not committed.
     #[error(transparent)]
@@ -252,10 +274,12 @@ pub enum SummaryTextError {
     #[error("the model reasoned and gave no answer: the sources stay in the window; ask again")]
     ReasoningOnly,
     /// The model or its provider refused.
-    #[error("the model refused to summarize: the sources stay in the window")]
+    #[error(
+        "the model refused to summarize: the sources stay in the window; ask another model, or evict them to pointers"
+    )]
     Refused,
     /// The call failed.
-    #[error("the model call failed: an error text is no summary; the sources stay in the window")]
+    #[error("the model call failed: an error text is no summary; the sources stay in the window; ask again")]
     Failed,
 }
 
@@ -281,7 +305,7 @@ pub enum SummarizeError {
         lane: &'static str,
     },
     /// The summary could not be counted.
-    #[error("the summary could not be counted: {0}")]
+    #[error("the summary could not be counted: {0}; mend the counter, then run the step again")]
     Counter(#[from] CounterError),
     /// The summary could not be committed.
     #[error(transparent)]
@@ -298,14 +322,18 @@ pub enum DiscardError {
     /// The span could not be chosen.
     #[error(transparent)]
     Selection(#[from] SelectionError),
-    /// The store has it already and deletes nothing.
-    #[error("{span} is in the store already, which deletes nothing: evict it; its text stays in the store")]
+    /// The store has its bytes already, or may have them, and deletes nothing.
+    #[error(
+        "the text of {span} is in the store already, or may be (as {holder}), and a store deletes nothing: evict it instead"
+    )]
     InStore {
         /// The span.
         span: SpanId,
+        /// The span, the same or one with the same text, that brought the bytes there.
+        holder: SpanId,
     },
     /// The notice could not be counted.
-    #[error("the notice that stands in its place could not be counted: {0}")]
+    #[error("the notice that stands in its place could not be counted: {0}; mend the counter, then run the step again")]
     Counter(#[from] CounterError),
     /// The record could not be committed.
     #[error(transparent)]

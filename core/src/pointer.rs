@@ -58,7 +58,7 @@ impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{} {}", self.span, self.lane)?;
         if let Some(name) = self.name {
-            write!(f, " from {name}")?;
+            write!(f, " from {}", Plain(name))?;
         }
         if !self.sources.is_empty() {
             write!(f, " of {}", Ids(self.sources))?;
@@ -88,5 +88,15 @@ pub(crate) struct Ids<'a>(pub(crate) &'a [SpanId]);
 impl fmt::Display for Ids<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().enumerate().try_for_each(|(at, id)| write!(f, "{}{id}", if at == 0 { "" } else { ", " }))
+    }
+}
+
+/// Somebody else's words inside a line of ours: without what could end the line or the brackets.
+pub(crate) struct Plain<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |c: char| if c.is_control() || matches!(c, '[' | ']' | '\u{2028}' | '\u{2029}') { ' ' } else { c };
+        self.0.chars().try_for_each(|c| fmt::Write::write_char(f, plain(c)))
     }
 }

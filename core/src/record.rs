@@ -65,8 +65,8 @@ pub(crate) struct TombstoneRecord {
     pub(crate) replaced_by: Option<SpanId>,
 }
 
-/// The record of an eviction, written outside the window before the span leaves it (rule R7). Made by an eviction or
-/// read back from the store; a program cannot make one.
+/// The record of an eviction, written outside the window before the span leaves it (rule R7). Made by an eviction, or
+/// read back from the episode's log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tombstone(pub(crate) Arc<TombstoneRecord>);
 

@@ -1,12 +1,13 @@
 //! The rules the compiler holds, one trait each. A refused call names the user's own field in its first line and says
-//! what to do; every trait is sealed, so no rule can be switched off from outside.
+//! what to do. Each trait has a private trait of its own above it: the field is a type of the user's, so without that
+//! they could write `impl MayLeave<their_field> for Instruction`.
 //!
-//! `keepspan_rule_off` is set by the check in `ui-tests` alone: it takes one rule out, to show that the cases of that
+//! `keepspan_rule_off` (with `keepspan_unsealed`) is set by the check in `ui-tests` alone: it takes one rule out, to show that the cases of that
 //! rule fail because of it and nothing else.
 
 use crate::kind::{
     Constraint, Derived, Evictable, Instruction, Invariant, NegativeResult, Pinned, Precondition, Protected, Rationale,
-    ScopeQualifier, sealed::Sealed,
+    ScopeQualifier,
 };
 
 /// Lanes as lent by [`Window::lanes`](crate::Window::lanes): text may enter, nothing may leave.
@@ -19,16 +20,13 @@ pub enum Open {}
 #[derive(Debug)]
 pub enum Externalized {}
 
-impl Sealed for Open {}
-impl Sealed for Externalized {}
-
 /// R1: nothing leaves the window before it is externalized.
 #[diagnostic::on_unimplemented(
     message = "`{F}` is evicted before it was externalized: its `{K}` spans would be lost for good",
     label = "externalize first: `let lanes = lanes.externalize().wait()?;` (`.await?` on an async store)",
     note = "an evicted span is a pointer into the store, so the store has to hold it first"
 )]
-pub trait LeavesFrom<F, K>: Sealed {}
+pub trait LeavesFrom<F, K>: seal::LeavesFrom {}
 impl<F, K> LeavesFrom<F, K> for Externalized {}
 #[cfg(keepspan_rule_off = "R1")]
 impl<F, K> LeavesFrom<F, K> for Open {}
@@ -39,7 +37,7 @@ impl<F, K> LeavesFrom<F, K> for Open {}
     label = "externalize first: `let lanes = lanes.externalize().wait()?;` (`.await?` on an async store)",
     note = "a summary stands for spans that the store holds; without them nothing could be read again"
 )]
-pub trait SummarizedFrom<F, K>: Sealed {}
+pub trait SummarizedFrom<F, K>: seal::SummarizedFrom {}
 impl<F, K> SummarizedFrom<F, K> for Externalized {}
 #[cfg(keepspan_rule_off = "R1")]
 impl<F, K> SummarizedFrom<F, K> for Open {}
@@ -50,7 +48,7 @@ impl<F, K> SummarizedFrom<F, K> for Open {}
     label = "take open lanes again: `let lanes = window.lanes();`",
     note = "pushing ends the externalized state; externalize again before the next eviction"
 )]
-pub trait EntersWhile<F>: Sealed {}
+pub trait EntersWhile<F>: seal::EntersWhile {}
 impl<F> EntersWhile<F> for Open {}
 #[cfg(keepspan_rule_off = "R2")]
 impl<F> EntersWhile<F> for Externalized {}
@@ -61,7 +59,7 @@ impl<F> EntersWhile<F> for Externalized {}
     label = "evict from an `#[evictable]` lane instead",
     note = "`#[instruction]` and `pinned` lanes are kept in the window for the whole episode"
 )]
-pub trait MayLeave<F>: Sealed {}
+pub trait MayLeave<F>: seal::MayLeave {}
 impl<F> MayLeave<F> for Precondition {}
 impl<F> MayLeave<F> for Invariant {}
 impl<F> MayLeave<F> for Constraint {}
@@ -83,7 +81,7 @@ impl<F, K: Protected> MayLeave<F> for Pinned<K> {}
     label = "choose spans of another lane; a non-model policy clears rationales",
     note = "a pruner that prunes its own decisions feeds on itself and frees nothing"
 )]
-pub trait Candidate<F>: Sealed {}
+pub trait Candidate<F>: seal::Candidate {}
 impl<F> Candidate<F> for Instruction {}
 impl<F> Candidate<F> for Precondition {}
 impl<F> Candidate<F> for Invariant {}
@@ -100,10 +98,10 @@ impl<F> Candidate<F> for Rationale {}
 /// R3: protected text is never replaced by a paraphrase.
 #[diagnostic::on_unimplemented(
     message = "`{F}` is kept word for word: a summary cannot stand in for its `{Self}` spans",
-    label = "evict to a pointer instead: `lanes.{F}.evict(id)`",
+    label = "keep the text, or evict it to a pointer: `lanes.{F}.evict(id)`",
     note = "summaries drop qualifiers; only `#[evictable]` spans may be replaced by one"
 )]
-pub trait Replaceable<F>: Sealed {}
+pub trait Replaceable<F>: seal::Replaceable {}
 impl<F> Replaceable<F> for Evictable {}
 // Held back by `FirstHand` below, with words of its own.
 impl<F> Replaceable<F> for Derived {}
@@ -127,7 +125,7 @@ mod paraphrased {
     label = "bring the sources back: `lanes.{F}.reground(id)`, then summarize those",
     note = "each further summary drops qualifiers that the last one kept; `escalate` is the explicit, logged way out"
 )]
-pub trait FirstHand<F>: Sealed {}
+pub trait FirstHand<F>: seal::FirstHand {}
 impl<F> FirstHand<F> for Instruction {}
 impl<F> FirstHand<F> for Precondition {}
 impl<F> FirstHand<F> for Invariant {}
@@ -147,7 +145,7 @@ impl<F> FirstHand<F> for Derived {}
     label = "make one from its sources: `lanes.work.summarize(ids, text, &lanes.{F})`",
     note = "a summary without sources could not be checked, nor undone"
 )]
-pub trait TakesText<F>: Sealed {}
+pub trait TakesText<F>: seal::TakesText {}
 impl<F> TakesText<F> for Instruction {}
 impl<F> TakesText<F> for Precondition {}
 impl<F> TakesText<F> for Invariant {}
@@ -163,22 +161,22 @@ impl<F> TakesText<F> for Derived {}
 
 /// R5: summaries live in a `#[derived]` lane.
 #[diagnostic::on_unimplemented(
-    message = "`{F}` cannot hold a summary: it is a `{Self}` lane",
-    label = "give a `#[derived]` lane of the same struct",
+    message = "`{F}` holds no summaries: its kind is `{Self}`",
+    label = "name a `#[derived]` lane of the same struct",
     note = "a summary must stay marked as one, with its sources"
 )]
-pub trait HoldsSummaries<F>: Sealed {}
+pub trait HoldsSummaries<F>: seal::HoldsSummaries {}
 impl<F> HoldsSummaries<F> for Derived {}
 #[cfg(keepspan_rule_off = "R5")]
 impl<F> HoldsSummaries<F> for Evictable {}
 
 /// R23: only evictable text may be removed for good, as a declared mutation.
 #[diagnostic::on_unimplemented(
-    message = "`{F}` cannot be discarded: its `{Self}` spans are what later steps depend on",
-    label = "evict to a pointer instead: `lanes.{F}.evict(id)`",
+    message = "`{F}` cannot be discarded: its `{Self}` spans are never removed for good",
+    label = "keep the text, or evict it to a pointer: `lanes.{F}.evict(id)`",
     note = "only an `#[evictable]` lane has spans that may be removed for good"
 )]
-pub trait MayBeDiscarded<F>: Sealed {}
+pub trait MayBeDiscarded<F>: seal::MayBeDiscarded {}
 impl<F> MayBeDiscarded<F> for Evictable {}
 #[cfg(keepspan_rule_off = "R23")]
 mod discarded {
@@ -193,4 +191,51 @@ mod discarded {
     impl<F> MayBeDiscarded<F> for Derived {}
     #[diagnostic::do_not_recommend]
     impl<F, K: Protected> MayBeDiscarded<F> for Pinned<K> {}
+}
+
+/// Which kinds and states each rule is for. Only what is listed here can implement the rule's trait, whatever the field.
+mod seal {
+    use super::*;
+
+    macro_rules! only {
+        ($($rule:ident: $($who:ty),*;)*) => {
+            $(
+                #[diagnostic::on_unimplemented(
+                    message = "`{Self}` is given its rules by keepspan alone: none can be switched off",
+                    label = "remove this impl; choose the lane's kind by its attribute instead"
+                )]
+                pub trait $rule {}
+                $(
+                    #[cfg(not(keepspan_unsealed))]
+                    impl $rule for $who {}
+                )*
+                #[cfg(keepspan_unsealed)]
+                impl<T> $rule for T {}
+            )*
+        };
+    }
+
+    only! {
+        LeavesFrom: Externalized;
+        SummarizedFrom: Externalized;
+        EntersWhile: Open;
+        MayLeave: Precondition, Invariant, Constraint, NegativeResult, ScopeQualifier, Evictable, Derived, Rationale;
+        Candidate:
+            Instruction, Precondition, Invariant, Constraint, NegativeResult, ScopeQualifier, Evictable, Derived;
+        Replaceable: Evictable, Derived;
+        FirstHand:
+            Instruction, Precondition, Invariant, Constraint, NegativeResult, ScopeQualifier, Evictable, Rationale;
+        TakesText:
+            Instruction, Precondition, Invariant, Constraint, NegativeResult, ScopeQualifier, Evictable, Rationale;
+        HoldsSummaries: Derived;
+        MayBeDiscarded: Evictable;
+    }
+
+    #[cfg(not(keepspan_unsealed))]
+    mod pinned {
+        use super::*;
+        impl<K: Protected> Candidate for Pinned<K> {}
+        impl<K: Protected> FirstHand for Pinned<K> {}
+        impl<K: Protected> TakesText for Pinned<K> {}
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     kind::{Kind, KindId},
-    span::{NewSpan, Role},
+    span::{NewSpan, Origin},
     window::Lender,
 };
 
@@ -24,7 +24,7 @@ pub trait ContextState: Sized {
     #[doc(hidden)]
     const BUDGET: Option<u64>;
     #[doc(hidden)]
-    fn lend<'w, St, S>(lender: Lender<'w, St>) -> Self::Lanes<'w, St, S>;
+    fn lend<'w, St, S>(lender: Lender<'w, St, S>) -> Self::Lanes<'w, St, S>;
     #[doc(hidden)]
     fn declare(spans: fn() -> Spans) -> Self;
 }
@@ -86,7 +86,8 @@ impl LaneSpec {
 /// pattern, then `roles`, then `otherwise`. A model has no say in it.
 pub(crate) fn route(lanes: &[LaneSpec], span: &NewSpan) -> Option<u16> {
     let position = |wanted: &dyn Fn(&LaneSpec) -> bool| lanes.iter().position(wanted);
-    let tool = span.name.as_deref().filter(|_| span.role == Role::Tool);
+    // Whatever role it is sent under: some providers take tool results from the user.
+    let tool = span.name.as_deref().filter(|_| span.origin == Origin::Tool);
     let failed = || span.failed.then(|| position(&|lane| lane.on_error)).flatten();
     let exact = || tool.and_then(|name| position(&|lane| lane.tools.contains(&name)));
     let pattern = || {

@@ -77,6 +77,8 @@ impl CounterError {
 }
 
 /// Counts tokens. Each span is counted once, when it enters; pointers are counted with the same counter (rule R25).
+///
+/// It is called while a window is locked, so it must not touch one.
 pub trait TokenCounter: Send + Sync {
     /// Counts `content`.
     ///

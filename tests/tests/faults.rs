@@ -267,3 +267,86 @@ fn a_cancelled_commit_loses_nothing_and_is_said() -> Outcome {
         Ok(())
     })
 }
+
+/// Polls a step `polls` times and drops it.
+fn cancel_after(polls: usize, step: impl IntoFuture) {
+    let mut cancelled = pin!(step.into_future());
+    for _ in 0..polls {
+        assert!(cancelled.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+}
+
+#[test]
+fn a_summary_cancelled_while_it_is_read_back_is_not_on_record() -> Outcome {
+    futures_lite::future::block_on(async {
+        let slow = Slow(MemoryStore::default());
+        let mut window =
+            Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::FourBytesAToken).await?;
+        let source = window.lanes().work.push("x".repeat(400))?;
+        let lanes = window.lanes().externalize().await?;
+        let text = ModelAnswer::new(Finish::Stop, "x").try_into()?;
+        // The first poll waits in the commit of the summary's bytes, the second in their read-back.
+        cancel_after(2, lanes.work.summarize(source, text, &lanes.recap));
+        drop(lanes);
+        assert!(window.tombstones_async().await?.is_empty());
+        let next = window.lanes().schema.push("users.id BIGINT")?;
+        window.lanes().externalize().await?.schema.evict(next).await?;
+        let tombstones = window.tombstones_async().await?;
+        assert_eq!(tombstones.iter().map(|tombstone| tombstone.span()).collect::<Vec<_>>(), [next]);
+        Ok(())
+    })
+}
+
+#[test]
+fn what_only_reads_goes_on_after_a_cancelled_commit() -> Outcome {
+    futures_lite::future::block_on(async {
+        let slow = Slow(MemoryStore::default());
+        let mut window =
+            Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::FourBytesAToken).await?;
+        let evicted = window.lanes().schema.push("users.id BIGINT")?;
+        window.lanes().externalize().await?.schema.evict(evicted).await?;
+        cancel_after(1, window.change_policy("p2"));
+        assert!(matches!(window.change_policy("p3").await, Err(CommitError::Interrupted { .. })));
+        assert_eq!(window.recall(evicted).await?.content().as_text(), Some("users.id BIGINT"));
+        let later = window.lanes().work.push("goes on")?;
+        assert_eq!(window.recall(later).await?.content().as_text(), Some("goes on"));
+        Ok(())
+    })
+}
+
+#[test]
+fn two_steps_at_once_are_told_to_wait() -> Outcome {
+    futures_lite::future::block_on(async {
+        let slow = Slow(MemoryStore::default());
+        let mut window =
+            Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::FourBytesAToken).await?;
+        let lanes = window.lanes();
+        let (one, two) = (lanes.work.push("one")?, lanes.work.push("two")?);
+        let lanes = lanes.externalize().await?;
+        let (first, second) =
+            futures_lite::future::zip(lanes.work.evict(one).into_future(), lanes.work.evict(two).into_future()).await;
+        assert!(first.is_ok());
+        assert!(matches!(second, Err(EvictError::Commit(CommitError::Busy { .. }))));
+        assert!(lanes.work.evict(two).await.is_ok());
+        Ok(())
+    })
+}
+
+#[test]
+fn nothing_is_called_removed_that_the_store_may_hold() -> Outcome {
+    use keepspan::{DiscardError, Mutation};
+    let store = Arc::new(Faulty::default());
+    let mut window = Window::<Agent, _>::open(store.clone(), Episode::new("e", "p"))?;
+    let key = window.lanes().work.push("API_KEY=hunter2")?;
+    store.arm(2, Fault::Fails);
+    assert!(window.lanes().externalize().wait().is_err(), "committed, and not read back");
+    let mutation = Mutation::new("leaked key", "ask the operator")?;
+    let refused = window.lanes().work.discard(key, mutation.clone()).wait();
+    assert!(matches!(refused, Err(DiscardError::InStore { span, holder }) if (span, holder) == (key, key)));
+
+    drop(window.lanes().externalize().wait()?);
+    let again = window.lanes().work.push("API_KEY=hunter2")?;
+    let refused = window.lanes().work.discard(again, mutation).wait();
+    assert!(matches!(refused, Err(DiscardError::InStore { span, holder }) if (span, holder) == (again, key)));
+    Ok(())
+}

@@ -1,7 +1,10 @@
 //! The rules as facts about types: they hold on any toolchain, whatever the messages say.
 
+use std::{future::IntoFuture, sync::Arc};
+
 use keepspan::{
-    ContextState, Lane, Lanes, Pointer, Spans, SummaryText, Tombstone, Window,
+    ContextState, Discard, Escalation, Evict, Externalize, Lane, Lanes, Mutation, Pointer, Recall, Reground, Restore,
+    Spans, Step, Summarize, SummaryText, Tombstone, Window,
     kind::{
         Constraint, Derived, Evictable, Instruction, Invariant, NegativeResult, Pinned, Precondition, Protected,
         Rationale, ScopeQualifier,
@@ -12,6 +15,7 @@ use keepspan::{
     },
     store::MemoryStore,
 };
+use serde::de::DeserializeOwned;
 use static_assertions::{assert_eq_align, assert_eq_size, assert_impl_all, assert_not_impl_any};
 
 #[derive(ContextState)]
@@ -65,6 +69,33 @@ assert_eq_align!(Lane<'static, MemoryStore, F, Externalized>, &'static ());
 assert_eq_size!(Option<Lane<'static, MemoryStore, F, Open>>, &'static ());
 assert_impl_all!(Window<Agent, MemoryStore>: Send, Sync);
 assert_impl_all!(Lanes<'static, Agent, MemoryStore, Open>: Send, Sync);
+
+// Nor read from bytes that somebody else wrote.
+assert_not_impl_any!(Spans: DeserializeOwned);
+assert_not_impl_any!(Tombstone: DeserializeOwned);
+assert_not_impl_any!(Pointer: DeserializeOwned);
+assert_not_impl_any!(SummaryText: DeserializeOwned);
+assert_not_impl_any!(Escalation: DeserializeOwned, Default, From<String>, From<&'static str>);
+assert_not_impl_any!(Mutation: DeserializeOwned, Default, From<String>, From<&'static str>);
+
+// A step can be awaited on any executor, on a store that many windows share.
+type Shared = Arc<MemoryStore>;
+type Running<O> = <Step<'static, Shared, O> as IntoFuture>::IntoFuture;
+assert_impl_all!(Lanes<'static, Agent, Shared, Externalized>: Send, Sync);
+assert_impl_all!(Step<'static, Shared, Evict>: Send, Sync);
+assert_impl_all!(Running<Externalize<Agent>>: Send);
+assert_impl_all!(Running<Evict>: Send);
+assert_impl_all!(Running<Summarize>: Send);
+assert_impl_all!(Running<Restore>: Send);
+assert_impl_all!(Running<Reground>: Send);
+assert_impl_all!(Running<Discard>: Send);
+assert_impl_all!(Running<Recall>: Send);
+
+// Protection is of the five kinds, pinned or not.
+assert_not_impl_any!(Instruction: Protected);
+assert_not_impl_any!(Rationale: Protected);
+assert_not_impl_any!(Derived: Protected);
+assert_impl_all!(Pinned<Constraint>: Protected);
 
 #[test]
 fn the_facts_above_are_checked_when_this_compiles() {}

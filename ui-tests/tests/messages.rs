@@ -1,6 +1,6 @@
 //! What the compiler says to each case, word for word, and that it is said for the case's own reason.
 
-use std::{error::Error, fs, process::Command};
+use std::{collections::HashSet, error::Error, fs, path::PathBuf, process::Command};
 
 use keepspan_ui_tests::{Case, Expected, cases};
 
@@ -81,6 +81,22 @@ fn a_twin_differs_by_one_line() -> Outcome {
         assert_eq!(differing, 1, "{}", twin.display());
     }
     assert!(twins >= 40, "{twins} twins");
+    Ok(())
+}
+
+/// A snapshot or a twin whose case is gone would be checked by nothing.
+#[test]
+fn no_file_is_left_without_its_case() -> Outcome {
+    let known: HashSet<PathBuf> = cases()?
+        .iter()
+        .flat_map(|case| ["rs", "stderr", "ok.rs"].map(|extension| case.path.with_extension(extension)))
+        .collect();
+    for rule in fs::read_dir(keepspan_ui_tests::folder().join("cases"))? {
+        for file in fs::read_dir(rule?.path())? {
+            let path = file?.path();
+            assert!(known.contains(&path), "{} belongs to no case", path.display());
+        }
+    }
     Ok(())
 }
 

@@ -11,7 +11,7 @@ pub enum StoreError {
     /// Another writer appended to the episode first.
     #[error(
         "episode `{episode}` has {found} records and not the expected {expected}: another writer was first; \
-         open the episode again to continue from its log"
+         nothing of this batch was written; go on in an episode of your own"
     )]
     Conflict {
         /// The episode.
@@ -22,7 +22,7 @@ pub enum StoreError {
         found: u64,
     },
     /// No blob has this digest.
-    #[error("the store has no blob {digest}: it was never committed here, or the file was replaced")]
+    #[error("the store has no blob {digest}: it was never committed here, or the file was replaced; check the path")]
     Missing {
         /// The digest asked for.
         digest: Digest,
@@ -64,10 +64,10 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// The backend stopped before it said whether the commit is durable.
-    #[error("the store did not say whether the commit happened: open the episode again and read its log")]
+    #[error("the store did not say whether the commit happened: read the episode's log to see")]
     Unacknowledged,
     /// Anything else a backend reports.
-    #[error("the store failed: {0}")]
+    #[error("the store failed: {0}; mend it, then run the step again")]
     Backend(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 

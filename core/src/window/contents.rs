@@ -9,10 +9,19 @@ use super::{
 use crate::{
     Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion, PushError,
     SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
-    kind::{Evictable, KindId},
+    kind::{Evictable, Kind, KindId},
     pointer::{Fold, Line},
     record::{SpanRecord, TombstoneRecord},
 };
+
+/// Whether a commit is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Commit {
+    Idle,
+    Running,
+    /// It was cancelled, or its answer was lost: only the store knows.
+    Interrupted,
+}
 
 #[derive(Debug)]
 pub struct Contents {
@@ -22,7 +31,7 @@ pub struct Contents {
     pub(crate) budget: Option<u64>,
     /// Records that the store has of this episode.
     pub(crate) length: u64,
-    pub(crate) committing: bool,
+    pub(crate) commit: Commit,
     pub(crate) table: Table,
     /// Pushed and not yet in the store.
     pub(crate) fresh: Vec<SpanId>,
@@ -63,7 +72,7 @@ pub(crate) struct Discard {
     pub(crate) reason: String,
     pub(crate) recovery: String,
     pub(crate) notice: Arc<str>,
-    pub(crate) tokens: u32,
+    pub(crate) count: TokenCount,
 }
 
 /// Since when, and why, a window is not a projection over an intact source any more.
@@ -81,7 +90,7 @@ impl Contents {
             lanes,
             budget: episode.budget.or(budget),
             length: 0,
-            committing: false,
+            commit: Commit::Idle,
             table: Table::default(),
             fresh: Vec::new(),
             pushed_tokens: 0,
@@ -111,6 +120,9 @@ impl Contents {
     /// Takes a counted span in. The only way text enters a window.
     pub(crate) fn push(&mut self, lane: u16, span: NewSpan, count: TokenCount) -> Result<SpanId, PushError> {
         let spec = self.lane(lane).ok_or(PushError::NoLane)?;
+        if self.commit == Commit::Running {
+            return Err(PushError::Busy { lane: spec.name() });
+        }
         if span.content.as_bytes().is_empty() {
             return Err(PushError::Empty { lane: spec.name() });
         }
@@ -132,6 +144,7 @@ impl Contents {
             role: span.role,
             residency: Residency::Resident,
             durable: false,
+            offered: false,
         });
         self.fresh.push(id);
         Ok(id)
@@ -167,6 +180,15 @@ impl Contents {
             self.in_state(span, entry, wanted)?;
         }
         Ok(sorted)
+    }
+
+    /// Whether the lane is declared with kind `K`: what the types hold already, held again by the declaration itself.
+    pub(crate) fn is_lane_of<K: Kind>(&self, lane: u16) -> Result<(), SelectionError> {
+        let declared = self.lane(lane).map(|lane| (lane.name(), lane.kind()));
+        match declared {
+            Some((_, kind)) if kind == K::ID => Ok(()),
+            declared => Err(SelectionError::Forbidden { lane: declared.map_or("?", |(name, _)| name) }),
+        }
     }
 
     pub(crate) fn entry(&self, span: SpanId) -> Result<&Entry, SelectionError> {
@@ -253,6 +275,20 @@ impl Contents {
         }
     }
 
+    /// The span under which the store has, or may have, this one's bytes: itself, or one with the same text. O(window),
+    /// for the rare question before a discard.
+    pub(crate) fn in_store(&self, span: SpanId, entry: &Entry) -> Option<SpanId> {
+        if entry.durable || entry.offered {
+            return Some(span);
+        }
+        let digest = Digest::of(entry.content.as_ref()?.as_bytes());
+        let same = |other: &Entry| match &other.content {
+            _ if other.durable => other.digest == digest,
+            content => other.offered && *content == entry.content,
+        };
+        self.table.iter().find(|(_, other)| same(other)).map(|(other, _)| other)
+    }
+
     /// Whether a span's pointer may be folded into its neighbours'.
     pub(crate) fn folds(&self, span: SpanId) -> bool {
         let lane = self.table.get(span).and_then(|entry| self.lane(entry.lane));
@@ -284,8 +320,8 @@ impl Contents {
     pub(crate) fn price<'a>(
         &'a self,
         counter: &'a dyn TokenCounter,
-    ) -> impl Fn(SpanId, SpanId) -> Result<u32, CounterError> + 'a {
-        |first, last| counter.count(&self.pointer_text(first, last).into()).map(TokenCount::tokens)
+    ) -> impl Fn(SpanId, SpanId) -> Result<TokenCount, CounterError> + 'a {
+        |first, last| counter.count(&self.pointer_text(first, last).into())
     }
 
     /// Takes a span's text out; the pointer or summary that stands in its place is in the store already.
@@ -309,6 +345,7 @@ impl Contents {
     }
 
     pub(crate) fn repoint(&mut self, edit: Edit) {
+        self.certainty = self.certainty.max(edit.certainty);
         let (gone, come) = self.pointers.apply(edit);
         self.utilization = self.utilization.saturating_sub(gone).saturating_add(come);
     }

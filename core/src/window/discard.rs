@@ -6,7 +6,7 @@ use super::{
     step::Plan,
     table::Residency,
 };
-use crate::{DiscardError, SpanId, TokenCount, TokenCounter, Unexplained, record::Event};
+use crate::{DiscardError, SpanId, TokenCounter, Unexplained, kind::Evictable, pointer::Plain, record::Event};
 
 /// Why a span is removed for good, and what to do if it is needed after all. Both are logged; the text is not.
 #[derive(Clone, Debug)]
@@ -52,24 +52,26 @@ impl<'w, St> Operation<'w, St> for Discard {
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Discarded>, DiscardError> {
         let Self { lane, span, mutation: Mutation { reason, recovery } } = self;
+        contents.is_lane_of::<Evictable>(lane)?;
         contents.select(&[span], lane, Residency::Resident)?;
         let entry = contents.entry(span)?;
-        if entry.durable {
-            return Err(DiscardError::InStore { span });
+        if let Some(holder) = contents.in_store(span, entry) {
+            return Err(DiscardError::InStore { span, holder });
         }
         let lane = contents.lane_name(entry).to_owned();
-        let notice = format!("[{span} {lane}: removed for good: {reason}; to recover: {recovery}]");
-        let tokens = counter.count(&notice.as_str().into()).map(TokenCount::tokens)?;
+        let notice = format!("[{span} {lane}: removed for good: {}; to recover: {}]", Plain(&reason), Plain(&recovery));
+        let count = counter.count(&notice.as_str().into())?;
         let event =
             Event::Discarded { span, lane, tokens: entry.tokens, reason: reason.clone(), recovery: recovery.clone() };
-        let discard = contents::Discard { reason, recovery, notice: notice.into(), tokens };
+        let discard = contents::Discard { reason, recovery, notice: notice.into(), count };
         Ok(Plan { events: vec![event], ..Plan::new(Discarded { span, discard }) })
     }
 
     fn apply(Discarded { span, discard }: Discarded, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) {
         contents.leave(span, Residency::Discarded);
         contents.fresh.retain(|fresh| *fresh != span);
-        contents.utilization = contents.utilization.saturating_add(u64::from(discard.tokens));
+        contents.utilization = contents.utilization.saturating_add(u64::from(discard.count.tokens()));
+        contents.certainty = contents.certainty.max(discard.count.certainty());
         contents.mark_lossy(format!("{span} was discarded: {}", discard.reason));
         contents.discarded.insert(span, discard);
     }

@@ -15,10 +15,10 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Gives the score that chose these spans, for their tombstones.
+    /// Gives the score that chose these spans, for their tombstones; one that is no finite number is left out.
     #[must_use]
     pub fn scored(self, score: f64) -> Self {
-        Self { score: Some(score), ..self }
+        Self { score: Some(score).filter(|score| score.is_finite()), ..self }
     }
 }
 

@@ -51,7 +51,8 @@ impl<'w, C: ContextState + 'w, St: 'w> Operation<'w, St> for Externalize<C> {
                 entry.durable = true;
             }
         }
-        contents.fresh.clear();
+        let Contents { fresh, table, .. } = contents;
+        fresh.retain(|span| table.get(*span).is_some_and(|entry| !entry.durable));
         Lanes::lend(shared)
     }
 }

@@ -25,7 +25,7 @@ pub struct Lanes<'w, C: ContextState, St: 'w, S: 'w> {
 
 impl<'w, C: ContextState, St, S> Lanes<'w, C, St, S> {
     pub(crate) fn lend(shared: &'w Shared<St>) -> Self {
-        Self { shared, handles: C::lend(Lender { shared }) }
+        Self { shared, handles: C::lend(Lender { shared, state: PhantomData }) }
     }
 
     /// The tokens that the window takes now.
@@ -75,18 +75,19 @@ impl<C: ContextState, St, S> fmt::Debug for Lanes<'_, C, St, S> {
 
 /// Makes the handles; the derive calls it.
 #[doc(hidden)]
-pub struct Lender<'w, St> {
+pub struct Lender<'w, St, S> {
     shared: &'w Shared<St>,
+    state: PhantomData<fn() -> S>,
 }
 
-impl<'w, St> Lender<'w, St> {
+impl<'w, St, S> Lender<'w, St, S> {
     #[doc(hidden)]
-    pub fn lane<F: Field, S>(&self) -> Lane<'w, St, F, S> {
+    pub fn lane<F: Field>(&self) -> Lane<'w, St, F, S> {
         Lane { shared: self.shared, marker: PhantomData }
     }
 }
 
-impl<St> fmt::Debug for Lender<'_, St> {
+impl<St, S> fmt::Debug for Lender<'_, St, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Lender")
     }

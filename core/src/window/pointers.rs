@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{CounterError, SpanId};
+use crate::{Certainty, CounterError, SpanId, TokenCount};
 
 /// A pointer that covers every span from its key to `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +17,16 @@ pub(crate) struct Run {
 pub(crate) struct Pointers(BTreeMap<SpanId, Run>);
 
 /// A change of the pointers, made ready before a commit and applied after it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Edit {
+    /// The least certain count among the new pointers.
+    pub(crate) certainty: Certainty,
     remove: Vec<SpanId>,
     insert: Vec<(SpanId, Run)>,
 }
 
 /// Prices the pointer to a run.
-type Price<'a> = &'a dyn Fn(SpanId, SpanId) -> Result<u32, CounterError>;
+type Price<'a> = &'a dyn Fn(SpanId, SpanId) -> Result<TokenCount, CounterError>;
 
 impl Pointers {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SpanId, Run)> {
@@ -48,7 +50,7 @@ impl Pointers {
         folds: &dyn Fn(SpanId) -> bool,
         price: Price<'_>,
     ) -> Result<Edit, CounterError> {
-        let mut edit = Edit::default();
+        let mut edit = Edit::new();
         let mut open: Option<(SpanId, SpanId)> = None;
         for &id in ids {
             let folding = folds(id);
@@ -89,7 +91,7 @@ impl Pointers {
 
     /// Takes `ids`, ascending, out of the runs that cover them, which may split. O(ids · log runs).
     pub(crate) fn uncover(&self, ids: &[SpanId], price: Price<'_>) -> Result<Edit, CounterError> {
-        let mut edit = Edit::default();
+        let mut edit = Edit::new();
         let mut rest: Option<(SpanId, SpanId)> = None;
         for &id in ids {
             let (first, last) = match rest {
@@ -119,9 +121,15 @@ impl Pointers {
 }
 
 impl Edit {
+    fn new() -> Self {
+        Self { certainty: Certainty::Exact, remove: Vec::new(), insert: Vec::new() }
+    }
+
     fn close(&mut self, run: Option<(SpanId, SpanId)>, price: Price<'_>) -> Result<(), CounterError> {
         if let Some((first, last)) = run {
-            self.insert.push((first, Run { last, tokens: price(first, last)? }));
+            let count = price(first, last)?;
+            self.certainty = self.certainty.max(count.certainty());
+            self.insert.push((first, Run { last, tokens: count.tokens() }));
         }
         Ok(())
     }

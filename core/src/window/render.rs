@@ -133,7 +133,7 @@ impl Contents {
 
     fn notice(&self, span: SpanId, entry: &Entry) -> Option<Message> {
         let discard = self.discarded.get(&span)?;
-        Some(self.written(entry, discard.notice.clone().into(), discard.tokens, Shown::Discarded(span)))
+        Some(self.written(entry, discard.notice.clone().into(), discard.count.tokens(), Shown::Discarded(span)))
     }
 
     /// What the library itself says in a span's place, under the span's own role so that roles still alternate.

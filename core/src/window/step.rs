@@ -6,7 +6,10 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use super::{Shared, contents::Contents};
+use super::{
+    Shared,
+    contents::{Commit, Contents},
+};
 use crate::{
     CommitError, Content, SpanId, TokenCounter,
     record::Event,
@@ -32,6 +35,9 @@ pub trait Operation<'w, St>: Send + 'w {
     type Error: From<CommitError> + 'static;
     #[doc(hidden)]
     type Effect: Send;
+    /// Whether its blobs are committed and read back before its records are written.
+    #[doc(hidden)]
+    const BLOBS_FIRST: bool = false;
     #[doc(hidden)]
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, Self::Error>;
     #[doc(hidden)]
@@ -104,8 +110,8 @@ pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Marks the window as committing. Dropped before the commit began, or after the store answered, it clears the mark;
-/// dropped in between, the mark stays, since only the store knows.
+/// Marks the window as committing. Dropped while the store has not answered, it leaves the window interrupted, since
+/// only the store knows whether the commit happened.
 struct Committing<'w, St> {
     shared: &'w Shared<St>,
     unanswered: bool,
@@ -113,9 +119,20 @@ struct Committing<'w, St> {
 
 impl<St> Drop for Committing<'_, St> {
     fn drop(&mut self) {
-        if !self.unanswered {
-            self.shared.lock().committing = false;
-        }
+        self.shared.lock().commit = if self.unanswered { Commit::Interrupted } else { Commit::Idle };
+    }
+}
+
+impl<St: AsyncStore> Committing<'_, St> {
+    async fn commit(&mut self, batch: Batch) -> Result<(), CommitError> {
+        self.unanswered = true;
+        let answer = self.shared.store.commit(&batch).await;
+        self.unanswered = matches!(answer, Err(StoreError::Unacknowledged));
+        answer?;
+        let written = u64::try_from(batch.records().len()).unwrap_or(u64::MAX);
+        let mut contents = self.shared.lock();
+        contents.length = contents.length.saturating_add(written);
+        Ok(())
     }
 }
 
@@ -124,46 +141,61 @@ where
     St: AsyncStore,
     O: Operation<'w, St>,
 {
-    let (plan, batch) = prepare(shared, operation)?;
-    let mut committing = batch.as_ref().map(|_| Committing { shared, unanswered: false });
+    let (plan, records, committing) = prepare(shared, operation)?;
     let fetched = if plan.fetch.is_empty() {
         Vec::new()
     } else {
         fetch(&shared.store, &plan.fetch).await.map_err(CommitError::from)?
     };
-    if let (Some(batch), Some(committing)) = (&batch, &mut committing) {
-        committing.unanswered = true;
-        let answer = shared.store.commit(batch).await;
-        committing.unanswered = matches!(answer, Err(StoreError::Unacknowledged));
-        answer.map_err(CommitError::from)?;
-        let written = u64::try_from(batch.records().len()).unwrap_or(u64::MAX);
+    if let Some(mut committing) = committing {
+        let (episode, length) = {
+            let contents = shared.lock();
+            (contents.episode.clone(), contents.length)
+        };
+        let mut blobs = plan.blobs.iter().map(|(_, blob)| blob.clone()).collect();
+        if O::BLOBS_FIRST {
+            let first = Batch::new(episode.clone(), length, std::mem::take(&mut blobs), Vec::new());
+            committing.commit(first).await?;
+            read_back(&shared.store, &plan.blobs).await?;
+        }
+        committing.commit(Batch::new(episode, length, blobs, records)).await?;
+        if !O::BLOBS_FIRST {
+            read_back(&shared.store, &plan.blobs).await?;
+        }
         let mut contents = shared.lock();
-        contents.length = contents.length.saturating_add(written);
+        let done = O::apply(plan.effect, fetched, &mut contents, shared);
+        drop(contents);
+        return Ok(done);
     }
-    read_back(&shared.store, &plan.blobs).await?;
-    drop(committing);
     Ok(O::apply(plan.effect, fetched, &mut shared.lock(), shared))
 }
 
-type Prepared<E> = (Plan<E>, Option<Batch>);
+type Prepared<'w, St, E> = (Plan<E>, Vec<Vec<u8>>, Option<Committing<'w, St>>);
 
-fn prepare<'w, St, O>(shared: &'w Shared<St>, operation: O) -> Result<Prepared<O::Effect>, O::Error>
+/// Plans, and reserves the window for the commit when there is something to write. What only reads is never refused.
+fn prepare<'w, St, O>(shared: &'w Shared<St>, operation: O) -> Result<Prepared<'w, St, O::Effect>, O::Error>
 where
     O: Operation<'w, St>,
 {
     let mut contents = shared.lock();
-    if contents.committing {
-        return Err(CommitError::Interrupted { episode: contents.episode.clone() }.into());
-    }
     let plan = operation.plan(&contents, &*shared.counter)?;
     if plan.events.is_empty() {
-        return Ok((plan, None));
+        return Ok((plan, Vec::new(), None));
+    }
+    let episode = contents.episode.clone();
+    match contents.commit {
+        Commit::Idle => {}
+        Commit::Running => return Err(CommitError::Busy { episode }.into()),
+        Commit::Interrupted => return Err(CommitError::Interrupted { episode }.into()),
     }
     let records = plan.events.iter().map(serde_json::to_vec).collect::<Result<_, _>>().map_err(CommitError::Record)?;
-    let blobs = plan.blobs.iter().map(|(_, blob)| blob.clone()).collect();
-    let batch = Batch::new(contents.episode.clone(), contents.length, blobs, records);
-    contents.committing = true;
-    Ok((plan, Some(batch)))
+    for (span, _) in &plan.blobs {
+        if let Some(entry) = contents.table.get_mut(*span) {
+            entry.offered = true;
+        }
+    }
+    contents.commit = Commit::Running;
+    Ok((plan, records, Some(Committing { shared, unanswered: false })))
 }
 
 /// How many blobs are read back at once, so that a large externalization does not double the memory.

@@ -8,7 +8,11 @@ use super::{
 };
 use crate::{
     Content, Digest, Origin, Role, SelectionError, SpanId, SummarizeError, SummaryTextError, TokenCount, TokenCounter,
-    Tombstone, Unexplained, pointer::Ids, record::Event, store::Blob,
+    Tombstone, Unexplained,
+    kind::{Derived, Evictable},
+    pointer::Ids,
+    record::Event,
+    store::Blob,
 };
 
 /// Why a model stopped.
@@ -104,10 +108,17 @@ impl<'w, St> Operation<'w, St> for Summarize {
     type Output = SpanId;
     type Error = SummarizeError;
     type Effect = Summarized;
+    // The tombstones of its sources must not be on record before the summary is proven readable.
+    const BLOBS_FIRST: bool = true;
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Summarized>, SummarizeError> {
         if !self.same_window {
             return Err(SummarizeError::OtherWindow { lane: self.into_name });
+        }
+        contents.is_lane_of::<Derived>(self.into)?;
+        match &self.escalation {
+            None => contents.is_lane_of::<Evictable>(self.lane)?,
+            Some(_) => contents.is_lane_of::<Derived>(self.lane)?,
         }
         let score = self.sources.score;
         let sources = contents.select(&self.sources.ids, self.lane, Residency::Resident)?;
@@ -175,6 +186,7 @@ fn entry(contents: &Contents, lane: u16, content: Content, count: TokenCount, di
         role: Role::Assistant,
         residency: Residency::Resident,
         durable: true,
+        offered: true,
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Entry {
     pub(crate) role: Role,
     pub(crate) residency: Residency,
     pub(crate) durable: bool,
+    /// A commit with its bytes was begun, so the store may have them.
+    pub(crate) offered: bool,
     /// Content is text, known also after it left.
     pub(crate) text: bool,
 }

@@ -59,7 +59,7 @@ fn context_state(state: &State, names: &Names) -> TokenStream {
             const NAME: _S = #name;
             const LANES: &'static [_L] = #specs;
             const BUDGET: _k::core::option::Option<_k::core::primitive::u64> = _k::core::option::Option::#budget;
-            fn lend<#w, #store, #s>(_l: _k::Lender<#w, #store>) -> #lanes { #lend }
+            fn lend<#w, #store, #s>(_l: _k::Lender<#w, #store, #s>) -> #lanes { #lend }
             fn declare(_f: fn() -> _k::Spans) -> Self { #declare }
         }
     }

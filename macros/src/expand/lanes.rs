@@ -22,10 +22,10 @@ pub(super) fn expand(state: &State, names: &Names) -> TokenStream {
     // A handle the user never touches is no dead code: `window.lanes()` lends them all.
     quote! {
         #[doc(hidden)]
-        #[allow(non_camel_case_types)]
+        #[allow(non_camel_case_types, missing_debug_implementations)]
         #vis mod #module { #(pub enum #markers {})* }
         #[doc = #doc]
-        #[allow(dead_code, non_camel_case_types)]
+        #[allow(dead_code, nonstandard_style, missing_debug_implementations)]
         #vis struct #handles<'w, St, S> { #(#fields)* }
     }
 }

@@ -1,10 +1,10 @@
 //@ derive - `schema` is `#[precondition]`, so its type must be `Spans`
-use keepspan::{ContextState, Spans};
+use keepspan::ContextState;
 
 #[derive(ContextState)]
 struct Agent {
     #[precondition]
-    schema: Spans,
+    schema: keepspan::Spans,
 }
 
 fn main() {}

@@ -1,5 +1,5 @@
 //@ derive - `schema` is `#[precondition]`, so its type must be `Spans`
-use keepspan::{ContextState, Spans};
+use keepspan::ContextState;
 
 #[derive(ContextState)]
 struct Agent {

@@ -1,5 +1,5 @@
 //@ derive - `Agent` has no lane
-use keepspan::{ContextState, Spans};
+use keepspan::ContextState;
 
 #[derive(ContextState)]
 struct Agent {

@@ -9,8 +9,8 @@ struct Agent {
 }
 
 fn swap(one: &mut Window<Agent, MemoryStore>, two: &mut Window<Agent, MemoryStore>) -> Result<(), Box<dyn std::error::Error>> {
-    let mut one = one.lanes();
-    let mut two = two.lanes();
+    let one = one.lanes();
+    let two = two.lanes();
     std::mem::swap(&mut one.work, &mut two.work);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//@ R5 E0277 `work` cannot hold a summary
+//@ R5 E0277 `work` holds no summaries
 use keepspan::{ContextState, SpanId, Spans, SummaryText, Window, store::MemoryStore};
 
 #[derive(ContextState)]

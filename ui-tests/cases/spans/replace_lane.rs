@@ -9,7 +9,7 @@ struct Agent {
 }
 
 fn swap(one: &mut Window<Agent, MemoryStore>, two: &mut Window<Agent, MemoryStore>) -> Result<(), Box<dyn std::error::Error>> {
-    let mut one = one.lanes();
+    let one = one.lanes();
     let two = two.lanes();
     one.schema = two.schema;
     Ok(())

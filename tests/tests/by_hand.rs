@@ -1,0 +1,65 @@
+//! A `ContextState` written by hand, against the documentation: its handles are refused what the declaration forbids.
+
+use keepspan::{
+    ContextState, DiscardError, Episode, EvictError, Field, Finish, Lane, LaneSpec, ModelAnswer, Mutation,
+    SelectionError, Spans, SummarizeError, Window,
+    kind::{Derived, Evictable},
+    store::MemoryStore,
+};
+
+#[derive(ContextState)]
+struct Honest {
+    #[precondition(pinned)]
+    schema: Spans,
+    #[derived]
+    recap: Spans,
+}
+
+/// Claims that lane 0 is evictable.
+struct Fake;
+impl Field for Fake {
+    type Kind = Evictable;
+    const INDEX: u16 = 0;
+    const NAME: &'static str = "schema";
+}
+
+/// Claims that lane 1 is what it is.
+struct Recap;
+impl Field for Recap {
+    type Kind = Derived;
+    const INDEX: u16 = 1;
+    const NAME: &'static str = "recap";
+}
+
+struct Forged;
+struct Handles<'w, St, S> {
+    fake: Lane<'w, St, Fake, S>,
+    recap: Lane<'w, St, Recap, S>,
+}
+impl ContextState for Forged {
+    type Lanes<'w, St: 'w, S: 'w> = Handles<'w, St, S>;
+    const NAME: &'static str = "Forged";
+    const LANES: &'static [LaneSpec] = Honest::LANES;
+    const BUDGET: Option<u64> = None;
+    fn lend<'w, St, S>(lender: keepspan::__private::Lender<'w, St, S>) -> Handles<'w, St, S> {
+        Handles { fake: lender.lane(), recap: lender.lane() }
+    }
+    fn declare(_: fn() -> Spans) -> Self {
+        Self
+    }
+}
+
+#[test]
+fn the_declaration_holds_whatever_a_handles_type_says() -> Result<(), Box<dyn std::error::Error>> {
+    let mut window = Window::<Forged, _>::open(MemoryStore::new(), Episode::new("e", "p"))?;
+    let lanes = window.lanes();
+    let id = lanes.fake.push("users.id BIGINT NOT NULL".repeat(9))?;
+    let discarded = lanes.fake.discard(id, Mutation::new("r", "p")?).wait();
+    assert!(matches!(discarded, Err(DiscardError::Selection(SelectionError::Forbidden { lane: "schema" }))));
+    let lanes = lanes.externalize().wait()?;
+    assert!(matches!(lanes.fake.evict(id).wait(), Err(EvictError::Kept { lane: "schema", .. })));
+    let summary = ModelAnswer::new(Finish::Stop, "x").try_into()?;
+    let summarized = lanes.fake.summarize(id, summary, &lanes.recap).wait();
+    assert!(matches!(summarized, Err(SummarizeError::Selection(SelectionError::Forbidden { lane: "schema" }))));
+    Ok(())
+}
