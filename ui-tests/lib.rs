@@ -69,18 +69,27 @@ fn expected(source: &str) -> Vec<Expected> {
 
 /// A built keepspan, against which a case is compiled with `rustc` alone.
 pub struct Library {
-    metadata: PathBuf,
+    keepspan: PathBuf,
     dependencies: PathBuf,
 }
 
 /// Checks keepspan, with one rule taken out where `rule_off` names one. Dependencies are checked once, and no code is
 /// generated: types are all that a case is about.
 pub fn library(rule_off: Option<&str>) -> io::Result<Library> {
+    build("check", ".rmeta", rule_off)
+}
+
+/// Builds keepspan with its code, for programs whose instructions are looked at.
+pub fn library_with_code() -> io::Result<Library> {
+    build("dev", ".rlib", None)
+}
+
+fn build(profile: &str, product: &str, rule_off: Option<&str>) -> io::Result<Library> {
     let target = folder().join("../target/ui-rules");
     let cfg = rule_off.map(|rule| format!("keepspan_rule_off=\"{rule}\""));
     let out = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(folder())
-        .args(["rustc", "--quiet", "--manifest-path", "../core/Cargo.toml", "--lib", "--profile", "check"])
+        .args(["rustc", "--quiet", "--manifest-path", "../core/Cargo.toml", "--lib", "--profile", profile])
         .args(["--no-default-features", "--features", "derive", "--message-format", "json", "--target-dir"])
         .arg(&target)
         .arg("--")
@@ -89,16 +98,16 @@ pub fn library(rule_off: Option<&str>) -> io::Result<Library> {
     if !out.status.success() {
         return Err(io::Error::other(String::from_utf8_lossy(&out.stderr).into_owned()));
     }
-    let metadata = String::from_utf8_lossy(&out.stdout)
+    let keepspan = String::from_utf8_lossy(&out.stdout)
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
         .filter(|message| message["target"]["name"] == "keepspan")
         .find_map(|message| {
             let files = message["filenames"].as_array()?.clone();
-            files.iter().filter_map(|file| file.as_str()).find(|file| file.ends_with(".rmeta")).map(PathBuf::from)
+            files.iter().filter_map(|file| file.as_str()).find(|file| file.ends_with(product)).map(PathBuf::from)
         });
-    let metadata = metadata.ok_or_else(|| io::Error::other("cargo named no metadata of keepspan"))?;
-    Ok(Library { metadata, dependencies: target.join("debug/deps") })
+    let keepspan = keepspan.ok_or_else(|| io::Error::other("cargo named no library of keepspan"))?;
+    Ok(Library { keepspan, dependencies: target.join("debug/deps") })
 }
 
 impl Library {
@@ -107,19 +116,30 @@ impl Library {
         let name = program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let made =
             self.dependencies.join(format!("case-{}-{:?}-{name}.rmeta", std::process::id(), thread::current().id()));
-        let out = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
-            .current_dir(folder())
-            .args(["--edition", "2024", "--crate-type", "bin", "--emit", "metadata"])
-            .args(["--crate-name", "case", "-o"])
-            .arg(&made)
-            .arg("--extern")
-            .arg(format!("keepspan={}", self.metadata.display()))
-            .arg("-L")
-            .arg(format!("dependency={}", self.dependencies.display()))
-            .arg(program)
-            .output()?;
+        let out = self.rustc(program).args(["--crate-type", "bin", "--emit", "metadata", "-o"]).arg(&made).output()?;
         // Only whether it compiles is asked; a program that does not has left no file.
         let _ = fs::remove_file(made);
         Ok(if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned()) })
+    }
+
+    /// The optimized assembly of a library of functions.
+    pub fn assembly(&self, functions: &Path) -> io::Result<String> {
+        let out = self.rustc(functions).args(["--crate-type", "lib", "--emit", "asm", "-O", "-o", "-"]).output()?;
+        if !out.status.success() {
+            return Err(io::Error::other(String::from_utf8_lossy(&out.stderr).into_owned()));
+        }
+        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+    }
+
+    fn rustc(&self, program: &Path) -> Command {
+        let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+        rustc
+            .current_dir(folder())
+            .args(["--edition", "2024", "--crate-name", "case", "--extern"])
+            .arg(format!("keepspan={}", self.keepspan.display()))
+            .arg("-L")
+            .arg(format!("dependency={}", self.dependencies.display()))
+            .arg(program);
+        rustc
     }
 }

@@ -228,6 +228,10 @@ impl Contents {
     /// The derivation chain of a summary: its sources, then theirs, down to first-hand spans.
     pub(crate) fn chain(&self, span: SpanId) -> Vec<SpanId> {
         let mut chain = Vec::new();
+        // Most spans are first-hand, and this is asked for every tombstone.
+        if !self.derivations.contains_key(&span) {
+            return chain;
+        }
         let mut open = vec![span];
         while let Some(derivation) = open.pop().and_then(|id| self.derivations.get(&id)) {
             chain.extend(&derivation.sources);

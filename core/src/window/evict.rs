@@ -23,6 +23,7 @@ impl Selection {
 }
 
 impl From<SpanId> for Selection {
+    #[inline]
     fn from(span: SpanId) -> Self {
         Self { ids: vec![span], score: None }
     }
