@@ -2,8 +2,8 @@
 //! what to do. Each trait has a private trait of its own above it: the field is a type of the user's, so without that
 //! they could write `impl MayLeave<their_field> for Instruction`.
 //!
-//! `keepspan_rule_off` (with `keepspan_unsealed`) is set by the check in `ui-tests` alone: it takes one rule out, to show that the cases of that
-//! rule fail because of it and nothing else.
+//! `keepspan_rule_off` (with `keepspan_unsealed`) is set by the check in `ui-tests` alone: it takes one rule out, to show
+//! that the cases of that rule fail because of it and nothing else.
 
 use crate::kind::{
     Constraint, Derived, Evictable, Instruction, Invariant, NegativeResult, Pinned, Precondition, Protected, Rationale,

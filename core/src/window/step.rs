@@ -124,6 +124,26 @@ impl<St> Drop for Committing<'_, St> {
 }
 
 impl<St: AsyncStore> Committing<'_, St> {
+    /// Commits blobs and records and reads the blobs back; the records wait for that where they must.
+    async fn write(
+        &mut self,
+        blobs: &[(SpanId, Blob)],
+        records: Vec<Vec<u8>>,
+        blobs_first: bool,
+    ) -> Result<(), CommitError> {
+        let (episode, length) = {
+            let contents = self.shared.lock();
+            (contents.episode.clone(), contents.length)
+        };
+        let mut written = blobs.iter().map(|(_, blob)| blob.clone()).collect();
+        if blobs_first {
+            self.commit(Batch::new(episode.clone(), length, std::mem::take(&mut written), Vec::new())).await?;
+            read_back(&self.shared.store, blobs).await?;
+        }
+        self.commit(Batch::new(episode, length, written, records)).await?;
+        if blobs_first { Ok(()) } else { read_back(&self.shared.store, blobs).await }
+    }
+
     async fn commit(&mut self, batch: Batch) -> Result<(), CommitError> {
         self.unanswered = true;
         let answer = self.shared.store.commit(&batch).await;
@@ -141,33 +161,19 @@ where
     St: AsyncStore,
     O: Operation<'w, St>,
 {
-    let (plan, records, committing) = prepare(shared, operation)?;
+    let (plan, records, mut committing) = prepare(shared, operation)?;
     let fetched = if plan.fetch.is_empty() {
         Vec::new()
     } else {
         fetch(&shared.store, &plan.fetch).await.map_err(CommitError::from)?
     };
-    if let Some(mut committing) = committing {
-        let (episode, length) = {
-            let contents = shared.lock();
-            (contents.episode.clone(), contents.length)
-        };
-        let mut blobs = plan.blobs.iter().map(|(_, blob)| blob.clone()).collect();
-        if O::BLOBS_FIRST {
-            let first = Batch::new(episode.clone(), length, std::mem::take(&mut blobs), Vec::new());
-            committing.commit(first).await?;
-            read_back(&shared.store, &plan.blobs).await?;
-        }
-        committing.commit(Batch::new(episode, length, blobs, records)).await?;
-        if !O::BLOBS_FIRST {
-            read_back(&shared.store, &plan.blobs).await?;
-        }
-        let mut contents = shared.lock();
-        let done = O::apply(plan.effect, fetched, &mut contents, shared);
-        drop(contents);
-        return Ok(done);
+    if let Some(committing) = &mut committing {
+        committing.write(&plan.blobs, records, O::BLOBS_FIRST).await?;
     }
-    Ok(O::apply(plan.effect, fetched, &mut shared.lock(), shared))
+    // The window stays reserved until the change is in it.
+    let done = O::apply(plan.effect, fetched, &mut shared.lock(), shared);
+    drop(committing);
+    Ok(done)
 }
 
 type Prepared<'w, St, E> = (Plan<E>, Vec<Vec<u8>>, Option<Committing<'w, St>>);
