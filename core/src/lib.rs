@@ -6,6 +6,7 @@
 
 extern crate self as keepspan;
 
+mod budget;
 mod digest;
 mod episode;
 mod error;
@@ -16,6 +17,7 @@ pub mod rule;
 mod span;
 mod state;
 pub mod store;
+mod text;
 mod tokens;
 mod window;
 
@@ -23,6 +25,7 @@ mod window;
 pub use keepspan_macros::ContextState;
 
 pub use self::{
+    budget::{Budget, BudgetError, Limits},
     digest::Digest,
     episode::{Episode, EpisodeId, PolicyVersion},
     error::{
