@@ -17,6 +17,7 @@ mod span;
 mod state;
 pub mod store;
 mod tokens;
+pub mod tool;
 mod window;
 
 #[cfg(feature = "derive")]
