@@ -19,6 +19,7 @@ mod state;
 pub mod store;
 mod text;
 mod tokens;
+pub mod tool;
 mod window;
 
 #[cfg(feature = "derive")]
