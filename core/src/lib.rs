@@ -6,10 +6,12 @@
 
 extern crate self as keepspan;
 
+mod accounting;
 mod budget;
 mod digest;
 mod episode;
 mod error;
+pub mod gate;
 pub mod kind;
 mod pointer;
 mod record;
@@ -26,6 +28,7 @@ mod window;
 pub use keepspan_macros::ContextState;
 
 pub use self::{
+    accounting::{Accounting, Oscillation, PassRecord, Prices, PruneEvent},
     budget::{Budget, BudgetError, Limits},
     digest::Digest,
     episode::{Episode, EpisodeId, PolicyVersion},
@@ -33,15 +36,18 @@ pub use self::{
         CommitError, DiscardError, EvictError, ExternalizeError, OpenError, PushError, RecallError, RegroundError,
         RestoreError, SelectionError, SummarizeError, SummaryTextError, Unexplained,
     },
+    gate::{CachePrice, CachePriceError, Refused},
     pointer::Pointer,
     record::Tombstone,
     span::{Content, NewSpan, NotUtf8, Origin, Role, SpanId},
     state::{ContextState, Field, LaneSpec, Spans},
     tokens::{Certainty, CounterError, FourBytesAToken, OneByteAToken, TokenCount, TokenCounter},
     window::{
-        ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize, Fidelity, Finish, Lane, Lanes, Message,
-        ModelAnswer, Mutation, Operation, Recall, Recalled, Reground, Restore, Selection, Shown, Step, Summarize,
-        SummaryText, Window,
+        Advice, Apply, ApplyError, ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize, FallBack,
+        FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane, Lanes, LargestToolOutput,
+        Message, ModelAnswer, Mutation, Offer, OldestFirst, Operation, Outcome, Pass, Preview, Proposal, ProposalError,
+        Recall, Recalled, Refusal, Reground, Report, Restore, Selection, Shown, Step, Summarize, SummaryText,
+        SupersededReads, Undo, Window,
     },
 };
 
@@ -50,5 +56,5 @@ pub use self::{
 pub mod __private {
     pub use core;
 
-    pub use crate::{ContextState, Field, Lane, LaneSpec, Spans, kind, window::Lender};
+    pub use crate::{Budget, ContextState, Field, Lane, LaneSpec, Limits, Spans, kind, window::Lender};
 }

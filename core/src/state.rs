@@ -1,6 +1,7 @@
 //! What the derive writes about a state struct: its lanes, their kinds and their routing.
 
 use crate::{
+    Budget,
     kind::{Kind, KindId},
     span::{NewSpan, Origin},
     window::Lender,
@@ -22,7 +23,7 @@ pub trait ContextState: Sized {
     #[doc(hidden)]
     const LANES: &'static [LaneSpec];
     #[doc(hidden)]
-    const BUDGET: Option<u64>;
+    const BUDGET: Option<Budget>;
     #[doc(hidden)]
     fn lend<'w, St, S>(lender: Lender<'w, St, S>) -> Self::Lanes<'w, St, S>;
     #[doc(hidden)]

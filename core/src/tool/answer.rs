@@ -93,7 +93,6 @@ impl Answer {
     ///
     /// # Errors
     /// [`AnswerError::NoCall`] when there is none.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the pass that applies"))]
     pub(crate) fn requests(&self) -> Result<impl Iterator<Item = &Request>, AnswerError> {
         if self.calls.is_empty() { Err(AnswerError::NoCall) } else { Ok(self.calls.iter().map(|call| &call.request)) }
     }

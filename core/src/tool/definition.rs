@@ -64,7 +64,6 @@ pub struct Tool {
     pub(crate) summary: bool,
 }
 
-#[cfg_attr(not(test), expect(dead_code, reason = "for the pass that offers"))]
 impl Tool {
     /// Offers `names` for eviction: the first [`MAX_OFFERED`], and the description says so when there are more.
     pub(crate) fn prune<F: Form>(names: Vec<String>) -> Self {

@@ -42,7 +42,6 @@ mod provider;
 #[cfg(test)]
 mod tests;
 
-#[cfg_attr(not(test), expect(unused_imports, reason = "for the pass that offers and applies"))]
 pub(crate) use self::{answer::Request, definition::Tool};
 pub use self::{
     answer::{Answer, Call},

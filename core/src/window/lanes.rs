@@ -19,7 +19,7 @@ use crate::{
 /// of one state never outlives it.
 #[must_use = "lanes are permits: push to them, or externalize them"]
 pub struct Lanes<'w, C: ContextState, St: 'w, S: 'w> {
-    shared: &'w Shared<St>,
+    pub(super) shared: &'w Shared<St>,
     handles: C::Lanes<'w, St, S>,
 }
 

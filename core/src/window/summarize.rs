@@ -53,6 +53,13 @@ impl ModelAnswer {
 #[derive(Clone, Debug)]
 pub struct SummaryText(String);
 
+impl SummaryText {
+    /// Written by a fixed template, no model asked.
+    pub(crate) fn by_template(text: String) -> Self {
+        Self(text)
+    }
+}
+
 impl TryFrom<ModelAnswer> for SummaryText {
     type Error = SummaryTextError;
 
@@ -128,10 +135,10 @@ impl<'w, St> Operation<'w, St> for Summarize {
             let tombstone = contents.tombstone(source, score, Some(span));
             tombstones.push(tombstone.ok_or(SelectionError::NotExternalized { span: source })?);
         }
-        let content =
-            Content::from(format!("[{span}: summary of {}; recall any by id]\n{}", Ids(&sources), self.summary.0));
+        let content = content(span, &sources, &self.summary);
         let count = counter.count(&content)?;
-        smaller(count, &tombstones)?;
+        let of = tombstones.iter().map(Tombstone::tokens).fold(0_u64, u64::saturating_add);
+        smaller(u64::from(count.tokens()), of)?;
         let blob = Blob::new(content.clone());
         let entry = entry(contents, self.into, content, count, *blob.digest());
         let depth = depth(contents, &sources);
@@ -160,9 +167,12 @@ impl<'w, St> Operation<'w, St> for Summarize {
     }
 }
 
-fn smaller(summary: TokenCount, sources: &[Tombstone]) -> Result<(), SummarizeError> {
-    let summary = u64::from(summary.tokens());
-    let sources = sources.iter().map(Tombstone::tokens).fold(0_u64, u64::saturating_add);
+/// What the window shows: the summary under a line that names its sources (rule R5).
+pub(super) fn content(span: SpanId, sources: &[SpanId], summary: &SummaryText) -> Content {
+    Content::from(format!("[{span}: summary of {}; recall any by id]\n{}", Ids(sources), summary.0))
+}
+
+pub(super) fn smaller(summary: u64, sources: u64) -> Result<(), SummarizeError> {
     if summary < sources { Ok(()) } else { Err(SummarizeError::NotSmaller { summary, sources }) }
 }
 
@@ -172,7 +182,7 @@ fn depth(contents: &Contents, sources: &[SpanId]) -> u32 {
     deepest.unwrap_or(0).saturating_add(1)
 }
 
-fn entry(contents: &Contents, lane: u16, content: Content, count: TokenCount, digest: Digest) -> Entry {
+pub(super) fn entry(contents: &Contents, lane: u16, content: Content, count: TokenCount, digest: Digest) -> Entry {
     Entry {
         text: true,
         content: Some(content),
@@ -187,6 +197,7 @@ fn entry(contents: &Contents, lane: u16, content: Content, count: TokenCount, di
         residency: Residency::Resident,
         durable: true,
         offered: true,
+        exchange: false,
     }
 }
 
