@@ -12,6 +12,7 @@ mod episode;
 mod error;
 pub mod kind;
 mod pointer;
+pub mod policy;
 mod record;
 pub mod rule;
 mod span;
@@ -33,6 +34,7 @@ pub use self::{
         RestoreError, SelectionError, SummarizeError, SummaryTextError, Unexplained,
     },
     pointer::Pointer,
+    policy::PolicyError,
     record::Tombstone,
     span::{Content, NewSpan, NotUtf8, Origin, Role, SpanId},
     state::{ContextState, Field, LaneSpec, Spans},
@@ -49,5 +51,14 @@ pub use self::{
 pub mod __private {
     pub use core;
 
-    pub use crate::{ContextState, Field, Lane, LaneSpec, Spans, kind, window::Lender};
+    pub use crate::{
+        Budget, ContextState, Field, Lane, LaneSpec, Limits, Spans, kind,
+        policy::{Governed, Permits, Policy, Terms, Unrestricted, acts, build::*},
+        window::Lender,
+    };
+
+    /// A type that the user may have shadowed.
+    pub type Str = &'static str;
+    /// [`Field::AT`].
+    pub type At = (u16, Str);
 }

@@ -7,7 +7,7 @@ use super::{
     table::{Entry, Residency, Table},
 };
 use crate::{
-    Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion, PushError,
+    Budget, Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion, PushError,
     SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
     kind::{Evictable, Kind, KindId},
     pointer::{Fold, Line},
@@ -28,7 +28,7 @@ pub struct Contents {
     pub(crate) episode: EpisodeId,
     pub(crate) policy: PolicyVersion,
     pub(crate) lanes: &'static [LaneSpec],
-    pub(crate) budget: Option<u64>,
+    pub(crate) budget: Option<Budget>,
     /// Records that the store has of this episode.
     pub(crate) length: u64,
     pub(crate) commit: Commit,
@@ -83,12 +83,12 @@ pub(crate) struct Lossy {
 }
 
 impl Contents {
-    pub(crate) fn new(episode: Episode, lanes: &'static [LaneSpec], budget: Option<u64>) -> Self {
+    pub(crate) fn new(episode: Episode, lanes: &'static [LaneSpec], budget: Option<Budget>) -> Self {
         Self {
             episode: episode.id,
             policy: episode.policy,
             lanes,
-            budget: episode.budget.or(budget),
+            budget,
             length: 0,
             commit: Commit::Idle,
             table: Table::default(),
@@ -127,7 +127,7 @@ impl Contents {
             return Err(PushError::Empty { lane: spec.name() });
         }
         let tokens = u64::from(count.tokens());
-        if let Some(budget) = self.budget.filter(|budget| tokens > *budget) {
+        if let Some(budget) = self.budget.map(Budget::room).filter(|budget| tokens > *budget) {
             return Err(PushError::LargerThanBudget { lane: spec.name(), tokens, budget });
         }
         let name = span.name.map(|name| self.names.intern(name)).transpose()?;

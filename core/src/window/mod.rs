@@ -36,8 +36,8 @@ pub use self::{
     summarize::{Escalation, Finish, ModelAnswer, Summarize, SummaryText},
 };
 use crate::{
-    Certainty, CommitError, ContextState, Episode, EpisodeId, FourBytesAToken, OpenError, PolicyVersion, SpanId,
-    TokenCounter, Tombstone,
+    Budget, Certainty, CommitError, ContextState, Episode, EpisodeId, FourBytesAToken, OpenError, PolicyVersion,
+    SpanId, TokenCounter, Tombstone,
     record::{Event, FORMAT, LaneRecord},
     rule::Open,
     store::{AsyncStore, Batch, Store},
@@ -91,7 +91,7 @@ impl<C: ContextState, St> Window<C, St> {
     /// Opens a window for a new episode and writes its first record; tokens are counted by [`FourBytesAToken`].
     ///
     /// # Errors
-    /// [`OpenError`]: the name is in use, the budget is 0, or the store failed.
+    /// [`OpenError`]: the name is in use, the budget cannot work or breaks the struct's policy, or the store failed.
     pub fn open(store: St, episode: Episode) -> Result<Self, OpenError>
     where
         St: Store,
@@ -126,10 +126,14 @@ impl<C: ContextState, St> Window<C, St> {
         if bytes == 0 || bytes > EpisodeId::MAX_BYTES {
             return Err(OpenError::Name { bytes });
         }
-        let mut contents = Contents::new(episode, C::LANES, C::BUDGET);
-        if contents.budget == Some(0) {
-            return Err(OpenError::NoBudget);
+        let budget = match episode.limits {
+            Some(limits) => Some(Budget::new(limits)?),
+            None => C::BUDGET,
+        };
+        if let Some(fault) = crate::policy::fault::<C>(budget) {
+            return Err(fault.into());
         }
+        let mut contents = Contents::new(episode, C::LANES, budget);
         let records = store.length(&contents.episode).await.map_err(CommitError::from)?;
         if records > 0 {
             return Err(OpenError::Exists { episode: contents.episode, records });
@@ -194,8 +198,8 @@ impl<C: ContextState, St> Window<C, St> {
         self.shared.lock().certainty
     }
 
-    /// The budget in tokens, when there is one.
-    pub fn budget(&self) -> Option<u64> {
+    /// The budget, when there is one.
+    pub fn budget(&self) -> Option<Budget> {
         self.shared.lock().budget
     }
 
