@@ -68,6 +68,17 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// The key to blame when deciding costs too much.
+    pub(crate) const fn decision_key(&self) -> &'static str {
+        match (self.index, self.rationale) {
+            (Some(_), _) => "index",
+            (None, Some(_)) => "rationale",
+            (None, None) => "budget",
+        }
+    }
+}
+
 impl From<u64> for Limits {
     fn from(tokens: u64) -> Self {
         Self::of(tokens)
@@ -179,6 +190,11 @@ impl Budget {
         self.tokens.saturating_sub(self.reserve)
     }
 
+    /// What the spans may take: the limit less the fixed part.
+    pub const fn room(self) -> u64 {
+        self.limit().saturating_sub(self.fixed)
+    }
+
     /// What deciding costs: index and rationale.
     pub const fn decision(self) -> u64 {
         self.index.saturating_add(self.rationale)
@@ -264,6 +280,22 @@ pub enum BudgetError {
 }
 
 impl BudgetError {
+    /// The key whose value is at fault, of those that are given.
+    pub(crate) const fn key(&self, limits: &Limits) -> &'static str {
+        match self {
+            Self::Empty => "budget",
+            Self::AllReserved { .. } => "reserve",
+            Self::AllFixed { .. } => "fixed",
+            Self::KeepAboveBudget { .. } | Self::KeepReachesTrigger { .. } => "keep",
+            Self::TriggerAboveLimit { .. } => "trigger",
+            Self::MarginBelowRationale { .. } => "margin",
+            Self::FixedReachesTrigger { .. } if limits.fixed.is_some() => "fixed",
+            Self::DecisionInBand { .. } | Self::FixedReachesTrigger { .. } if limits.trigger.is_some() => "trigger",
+            Self::DecisionInBand { .. } => limits.decision_key(),
+            Self::FixedReachesTrigger { .. } => "budget",
+        }
+    }
+
     /// The message, at run time and in a failed build alike.
     pub(crate) const fn text(&self) -> Text {
         let text = Text::new();

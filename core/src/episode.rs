@@ -89,7 +89,9 @@ impl Episode {
         Self { id: EpisodeId::new(name), policy: policy.into(), limits: None, trusts_estimates: false }
     }
 
-    /// A budget in tokens instead of the struct's `#[context(budget = ..)]`.
+    /// A budget in place of the struct's `#[context(budget = ..)]`: [`Limits`], or the tokens alone.
+    /// [`Window::open`](crate::Window::open) refuses one that cannot work, or that the struct's policy does not allow
+    /// (rule R12).
     #[must_use]
     pub fn budget(self, limits: impl Into<Limits>) -> Self {
         Self { limits: Some(limits.into()), ..self }

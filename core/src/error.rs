@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{BudgetError, CounterError, Digest, EpisodeId, SpanId, store::StoreError};
+use crate::{BudgetError, CounterError, Digest, EpisodeId, PolicyError, SpanId, store::StoreError};
 
 /// Why a commit did not happen, or could not be confirmed.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +59,9 @@ pub enum OpenError {
     /// The budget cannot work (rule R12).
     #[error(transparent)]
     Budget(#[from] BudgetError),
+    /// The struct or the budget breaks the struct's policy.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The first commit failed.
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -75,13 +78,15 @@ pub enum PushError {
         lane: &'static str,
     },
     /// It alone is larger than the budget.
-    #[error("`{lane}`: the span has {tokens} tokens and the whole budget is {budget}: split it, or raise the budget")]
+    #[error(
+        "`{lane}`: the span has {tokens} tokens and the budget leaves {budget} for all: split it, or raise the budget"
+    )]
     LargerThanBudget {
         /// The lane.
         lane: &'static str,
         /// Its tokens.
         tokens: u64,
-        /// The budget in tokens.
+        /// What the budget leaves for spans, in tokens: the limit less the fixed part.
         budget: u64,
     },
     /// A step of the window is committing.

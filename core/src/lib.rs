@@ -14,6 +14,7 @@ mod error;
 pub mod gate;
 pub mod kind;
 mod pointer;
+pub mod policy;
 mod record;
 pub mod rule;
 mod span;
@@ -38,6 +39,7 @@ pub use self::{
     },
     gate::{CachePrice, CachePriceError, Refused},
     pointer::Pointer,
+    policy::PolicyError,
     record::Tombstone,
     span::{Content, NewSpan, NotUtf8, Origin, Role, SpanId},
     state::{ContextState, Field, LaneSpec, Spans},
@@ -56,5 +58,14 @@ pub use self::{
 pub mod __private {
     pub use core;
 
-    pub use crate::{Budget, ContextState, Field, Lane, LaneSpec, Limits, Spans, kind, window::Lender};
+    pub use crate::{
+        Budget, ContextState, Field, Lane, LaneSpec, Limits, Spans, kind,
+        policy::{Governed, Permits, Policy, Terms, Unrestricted, acts, build::*},
+        window::Lender,
+    };
+
+    /// A type that the user may have shadowed.
+    pub type Str = &'static str;
+    /// [`Field::AT`].
+    pub type At = (u16, Str);
 }

@@ -72,6 +72,18 @@ impl fmt::Display for Text {
     }
 }
 
+/// Equality, in a constant.
+pub(crate) const fn same(one: &str, other: &str) -> bool {
+    let (mut one, mut other) = (one.as_bytes(), other.as_bytes());
+    loop {
+        match (one.split_first(), other.split_first()) {
+            (Some((a, rest)), Some((b, others))) if *a == *b => (one, other) = (rest, others),
+            (None, None) => return true,
+            _ => return false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Text;

@@ -72,7 +72,7 @@ mod generic {
     }
 }
 
-use ::keepspan::{Episode, Window, store::MemoryStore};
+use ::keepspan::{Budget, Episode, Window, store::MemoryStore};
 
 macro_rules! open {
     ($state:ty) => {{
@@ -87,7 +87,7 @@ macro_rules! open {
 fn shadowed_and_renamed_names_are_out_of_the_way() {
     let mut window = open!(shadowed::Shadowed);
     ::std::assert!(window.lanes().core.push("x").is_ok());
-    ::std::assert_eq!(window.budget(), ::core::option::Option::Some(100));
+    ::std::assert_eq!(window.budget().map(Budget::tokens), ::core::option::Option::Some(100));
     ::std::assert!(open!(renamed::Renamed).lanes().work.push("x").is_ok());
 }
 

@@ -1,10 +1,10 @@
 //! A pass from the gate to the commit: what a model is offered, what it may answer, and what comes of it.
 
 use keepspan::{
-    ApplyError, Episode, Limits, NewSpan, OneByteAToken, OpenError, Outcome as Passed, ProposalError, SelectionError, Shown,
-    SpanId, Window,
+    ApplyError, Episode, Limits, NewSpan, OneByteAToken, OpenError, Outcome as Passed, ProposalError, SelectionError,
+    Shown, SpanId, Window,
     store::{MemoryStore, Store as _},
-    tool::{Anthropic, Answer, AnswerError, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Static},
+    tool::{Answer, AnswerError, Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Static},
 };
 use keepspan_tests::{Agent, memory};
 
@@ -109,7 +109,8 @@ fn a_pass_evicts_what_the_model_chose_in_one_commit() -> Outcome {
 #[test]
 fn a_pass_with_nothing_new_writes_nothing() -> Outcome {
     let store = memory();
-    let mut window = Window::<Agent, _>::open_with(store.clone(), Episode::new("e", "p").budget(limits()), OneByteAToken)?;
+    let mut window =
+        Window::<Agent, _>::open_with(store.clone(), Episode::new("e", "p").budget(limits()), OneByteAToken)?;
     for n in 0..6 {
         window.lanes().work.push(format!("{n}{}", "x".repeat(1_000)))?;
     }
@@ -140,11 +141,16 @@ fn every_wrong_name_is_refused_by_name() -> Outcome {
     window.lanes().work.push(NewSpan::model("q".repeat(900)).calls(["c1"]))?; // s10, pending
     let prune = |names: &[&str]| Answer::prune(names.iter().copied());
     use ProposalError::{Kept, NoId, Overlap, Pending, ProtectedSource, Selection, Twice};
-    assert!(matches!(refused(&mut window, &prune(&["s99"]))?, Selection(SelectionError::Unknown { span, .. }) if span == id(99)));
+    assert!(
+        matches!(refused(&mut window, &prune(&["s99"]))?, Selection(SelectionError::Unknown { span, .. }) if span == id(99))
+    );
     assert!(matches!(refused(&mut window, &prune(&["the schema"]))?, NoId { .. }));
     assert!(matches!(refused(&mut window, &prune(&["s1"]))?, Kept { lane: "rules", .. }));
     assert!(matches!(refused(&mut window, &prune(&["s3", "s8"]))?, Kept { lane: "limits", span } if span == id(8)));
-    assert!(matches!(refused(&mut window, &prune(&["s10"]))?, Selection(SelectionError::Pending { .. }) | Pending { .. }));
+    assert!(matches!(
+        refused(&mut window, &prune(&["s10"]))?,
+        Selection(SelectionError::Pending { .. }) | Pending { .. }
+    ));
     assert!(matches!(refused(&mut window, &prune(&["s3", "S3"]))?, Twice { span } if span == id(3)));
     let overlap = prune(&["s3"]).summarize(["s3", "s4"], "read two files");
     assert!(matches!(refused(&mut window, &overlap)?, Overlap { span } if span == id(3)));

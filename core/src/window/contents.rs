@@ -150,7 +150,7 @@ impl Contents {
             return Err(PushError::Empty { lane: spec.name() });
         }
         let tokens = u64::from(count.tokens());
-        if let Some(budget) = self.budget.map(|budget| budget.limit()).filter(|budget| tokens > *budget) {
+        if let Some(budget) = self.budget.map(Budget::room).filter(|budget| tokens > *budget) {
             return Err(PushError::LargerThanBudget { lane: spec.name(), tokens, budget });
         }
         self.exchanges.takes(&span.part).map_err(|call| PushError::Unasked { lane: spec.name(), call })?;

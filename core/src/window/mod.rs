@@ -99,7 +99,7 @@ impl<C: ContextState, St> Window<C, St> {
     /// Opens a window for a new episode and writes its first record; tokens are counted by [`FourBytesAToken`].
     ///
     /// # Errors
-    /// [`OpenError`]: the name is in use, the budget is 0, or the store failed.
+    /// [`OpenError`]: the name is in use, the budget cannot work or breaks the struct's policy, or the store failed.
     pub fn open(store: St, episode: Episode) -> Result<Self, OpenError>
     where
         St: Store,
@@ -138,6 +138,9 @@ impl<C: ContextState, St> Window<C, St> {
             Some(limits) => Some(Budget::new(limits)?),
             None => C::BUDGET,
         };
+        if let Some(fault) = crate::policy::fault::<C>(budget) {
+            return Err(fault.into());
+        }
         let mut contents = Contents::new(episode, C::LANES, budget);
         contents.expect(&counter);
         let records = store.length(&contents.episode).await.map_err(CommitError::from)?;
