@@ -170,6 +170,15 @@ fn one_answer_of_four_providers_is_the_same_answer() -> Outcome {
 }
 
 #[test]
+fn text_in_parts_is_one_block_a_line() -> Outcome {
+    let parts = json!([{ "type": "text", "text": "Superseded." }, { "type": "text", "text": "" }, { "type": "text", "text": "Both." }]);
+    let message = set(chat_response(), "/choices/0/message/content", parts.clone());
+    assert_eq!(chat(&message)?.rationale(), "Superseded.\nBoth.");
+    assert_eq!(anthropic(&json!({ "stop_reason": "end_turn", "content": parts }))?.rationale(), "Superseded.\nBoth.");
+    Ok(())
+}
+
+#[test]
 fn an_mcp_call_is_an_answer() -> Outcome {
     let answer = mcp(&mcp_response())?;
     assert_eq!(calls(&answer), [(None, PRUNE, vec!["s4", "S17"], None)]);
@@ -506,6 +515,28 @@ fn every_limit_is_checked_at_its_edge() {
     assert_eq!((unions(16), over(unions(17))), (Ok(()), Some(("unions", 16, 17))));
     assert_eq!((named(128), over(named(129))), (Ok(()), Some(("characters of name", 128, 129))));
     assert_eq!((described(1_024), over(described(1_025))), (Ok(()), Some(("characters of description", 1_024, 1_025))));
+}
+
+#[test]
+fn schemas_within_schemas_are_checked() {
+    let either = json!({ "anyOf": [{ "type": "null" }, { "properties": {} }] });
+    let refused = |provider| Err(LimitError::Open { provider, at: "/properties/a/anyOf/1".to_owned() });
+    let definition = strict("prune", schema(json!({ "a": either }), json!(["a"])));
+    assert_eq!(check(OpenAiResponses, &definition), refused("OpenAI Responses"));
+    // Responses is strict unless told otherwise.
+    let mut unsaid = definition.clone();
+    unsaid.as_object_mut().map(|tool| tool.remove("strict"));
+    assert_eq!(check(OpenAiResponses, &unsaid), refused("OpenAI Responses"));
+    assert_eq!(check(OpenAiResponses, &set(definition, "/strict", json!(false))), Ok(()));
+    let mut shared = schema(json!({ "a": { "$ref": "#/$defs/b" } }), json!(["a"]));
+    shared["$defs"] = json!({ "b": { "type": "object" } });
+    let open = Err(LimitError::Open { provider: "Anthropic", at: "/$defs/b".to_owned() });
+    assert_eq!(check(Anthropic, &claude(shared)), open);
+    let unions = |unions: usize| {
+        let fields: Map<_, _> = (0..unions).map(|number| (number.to_string(), json!({ "anyOf": [] }))).collect();
+        check(Anthropic, &claude(schema(json!(fields), json!([]))))
+    };
+    assert_eq!((unions(16), over(unions(17))), (Ok(()), Some(("unions", 16, 17))));
 }
 
 #[test]
