@@ -528,6 +528,10 @@ fn schemas_within_schemas_are_checked() {
     unsaid.as_object_mut().map(|tool| tool.remove("strict"));
     assert_eq!(check(OpenAiResponses, &unsaid), refused("OpenAI Responses"));
     assert_eq!(check(OpenAiResponses, &set(definition, "/strict", json!(false))), Ok(()));
+    let mut shared = schema(json!({ "a": { "$ref": "#/$defs/b" } }), json!(["a"]));
+    shared["$defs"] = json!({ "b": { "type": "object" } });
+    let open = Err(LimitError::Open { provider: "Anthropic", at: "/$defs/b".to_owned() });
+    assert_eq!(check(Anthropic, &claude(shared)), open);
     let unions = |unions: usize| {
         let fields: Map<_, _> = (0..unions).map(|number| (number.to_string(), json!({ "anyOf": [] }))).collect();
         check(Anthropic, &claude(schema(json!(fields), json!([]))))
