@@ -75,20 +75,37 @@ pub trait Act: seal::Act {}
 macro_rules! acts {
     ($($act:ident),*) => {
         $(
-            impl seal::Act for crate::$act {}
-            impl Act for crate::$act {}
+            impl seal::Act for acts::$act {}
+            impl Act for acts::$act {}
         )*
+    };
+}
 
-        /// For the code that [`policy!`](crate::policy!) writes.
-        #[doc(hidden)]
-        pub mod acts {
-            pub use crate::{$($act),*};
-        }
+/// For the code that [`policy!`](crate::policy!) writes.
+#[doc(hidden)]
+pub mod acts {
+    pub use crate::{
+        Escalation, FixedTemplate, LargestToolOutput, Mutation, OldestFirst, SupersededReads,
+        tool::{Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Static},
     };
 }
 
 // `macros/src/model.rs` has the same list.
-acts!(Escalation, Mutation);
+acts!(
+    Escalation,
+    Mutation,
+    OldestFirst,
+    LargestToolOutput,
+    SupersededReads,
+    FixedTemplate,
+    OpenAiChat,
+    OpenAiResponses,
+    Anthropic,
+    Gemini,
+    Mcp,
+    Static,
+    Dynamic
+);
 
 mod seal {
     use super::{Policy, Unrestricted};

@@ -154,7 +154,7 @@ fn every_wrong_name_is_refused_by_name() -> Outcome {
     assert!(matches!(refused(&mut window, &prune(&["s3", "S3"]))?, Twice { span } if span == id(3)));
     let overlap = prune(&["s3"]).summarize(["s3", "s4"], "read two files");
     assert!(matches!(refused(&mut window, &overlap)?, Overlap { span } if span == id(3)));
-    let paraphrase = Answer::summarize_only(["s2"], "there is a table");
+    let paraphrase = Answer::prune([""; 0]).summarize(["s2"], "there is a table");
     assert!(matches!(refused(&mut window, &paraphrase)?, ProtectedSource { lane: "schema", .. }));
     Ok(())
 }

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     ApplyError, ContextState, ProposalError, Step,
     gate::{Admitted, Ask, Refused},
+    policy::Permitted,
     rule::PrunesFrom,
     tool::{Answer, Dynamic, Form, Provider, Tool},
     window::{
@@ -165,14 +166,20 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
     /// The tool `prune_context` as `provider` takes it: by lane name ([`Static`](crate::tool::Static), the same text in
     /// every request, which keeps the provider's cache) or by span id ([`Dynamic`](crate::tool::Dynamic)). `None` when
     /// there is nothing to offer. No protected lane or id is offered (rule R15).
-    pub fn tool<P: Provider, F: Form>(&self, _: P, _: F) -> Option<serde_json::Value> {
+    pub fn tool<P: Provider, F: Form>(&self, _: P, _: F) -> Option<serde_json::Value>
+    where
+        C::Policy: Permitted<P, C, C> + Permitted<F, C, C>,
+    {
         let names = names::<F>(self.index.offers.iter(), || self.shared.lock().offered_lanes(false));
         Tool::prune::<F>(names).definition::<P>()
     }
 
     /// The tool `summarize_context`, which puts a text of the model's in the place of evictable spans: as
     /// [`tool`](Self::tool), and `None` as well when the struct has no `#[derived]` lane.
-    pub fn summary_tool<P: Provider, F: Form>(&self, _: P, _: F) -> Option<serde_json::Value> {
+    pub fn summary_tool<P: Provider, F: Form>(&self, _: P, _: F) -> Option<serde_json::Value>
+    where
+        C::Policy: Permitted<P, C, C> + Permitted<F, C, C>,
+    {
         let contents = self.shared.lock();
         contents.derived_lane()?;
         let evictable = |offer: &&super::Offer| contents.is_evictable(offer.span);
@@ -241,7 +248,10 @@ impl<'w, C: ContextState + 'w, St> Refusal<'w, C, St> {
 
     /// Frees space without a model, down to the trigger: evictable lanes first, then rationales, then summaries; and, only
     /// to get below the limit, protected lanes that are not pinned. Instructions never leave (rule R14).
-    pub fn fall_back<B: Fallback>(self, _strategy: B) -> Step<'w, St, FallBack<B>> {
+    pub fn fall_back<B: Fallback>(self, _strategy: B) -> Step<'w, St, FallBack<B>>
+    where
+        C::Policy: Permitted<B, C, C>,
+    {
         Step::new(self.shared, FallBack { refused: self.refused, strategy: PhantomData })
     }
 }

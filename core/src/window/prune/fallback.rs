@@ -7,6 +7,7 @@ use crate::{
     FallBackError, Origin, SpanId, TokenCounter,
     accounting::PassRecord,
     gate::Refused,
+    policy::Act,
     record::Event,
     window::{
         Operation, Shared,
@@ -23,7 +24,7 @@ mod sealed {
 }
 
 /// In which order a fallback takes spans of the same class; see [`Refusal::fall_back`](super::Refusal::fall_back).
-pub trait Fallback: sealed::Sealed + Send + 'static {
+pub trait Fallback: sealed::Sealed + Act + Send + 'static {
     /// Its name in reports: `oldest_first`.
     const NAME: &'static str;
     /// Whether evictable spans leave behind one summary by a fixed template, and no pointers.
