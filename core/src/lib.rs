@@ -21,6 +21,8 @@ mod window;
 
 #[cfg(feature = "derive")]
 pub use keepspan_macros::ContextState;
+#[cfg(feature = "tiktoken")]
+pub use tokens::{Cl100k, O200k};
 
 pub use self::{
     digest::Digest,
@@ -33,7 +35,10 @@ pub use self::{
     record::Tombstone,
     span::{Content, NewSpan, NotUtf8, Origin, Role, SpanId},
     state::{ContextState, Field, LaneSpec, Spans},
-    tokens::{Certainty, CounterError, FourBytesAToken, OneByteAToken, TokenCount, TokenCounter},
+    tokens::{
+        ByteEstimate, Calibrated, Certainty, CounterError, CounterMismatch, Growing, Image, ImageCost, OneByteAToken,
+        Settles, TokenCount, TokenCounter, WithImages,
+    },
     window::{
         ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize, Fidelity, Finish, Lane, Lanes, Message,
         ModelAnswer, Mutation, Operation, Recall, Recalled, Reground, Restore, Selection, Shown, Step, Summarize,

@@ -325,7 +325,7 @@ impl Contents {
         &'a self,
         counter: &'a dyn TokenCounter,
     ) -> impl Fn(SpanId, SpanId) -> Result<TokenCount, CounterError> + 'a {
-        |first, last| counter.count(&self.pointer_text(first, last).into())
+        |first, last| counter.text(&self.pointer_text(first, last))
     }
 
     /// Takes a span's text out; the pointer or summary that stands in its place is in the store already.

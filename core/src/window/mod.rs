@@ -36,7 +36,7 @@ pub use self::{
     summarize::{Escalation, Finish, ModelAnswer, Summarize, SummaryText},
 };
 use crate::{
-    Certainty, CommitError, ContextState, Episode, EpisodeId, FourBytesAToken, OpenError, PolicyVersion, SpanId,
+    ByteEstimate, Certainty, CommitError, ContextState, Episode, EpisodeId, OpenError, PolicyVersion, SpanId,
     TokenCounter, Tombstone,
     record::{Event, FORMAT, LaneRecord},
     rule::Open,
@@ -88,7 +88,7 @@ pub enum Fidelity {
 }
 
 impl<C: ContextState, St> Window<C, St> {
-    /// Opens a window for a new episode and writes its first record; tokens are counted by [`FourBytesAToken`].
+    /// Opens a window for a new episode and writes its first record; tokens are counted by [`ByteEstimate`].
     ///
     /// # Errors
     /// [`OpenError`]: the name is in use, the budget is 0, or the store failed.
@@ -96,7 +96,7 @@ impl<C: ContextState, St> Window<C, St> {
     where
         St: Store,
     {
-        step::at_once(Self::open_async(store, episode, FourBytesAToken))
+        step::at_once(Self::open_async(store, episode, ByteEstimate))
     }
 
     /// As [`open`](Self::open), with a token counter of your own.

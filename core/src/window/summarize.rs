@@ -128,9 +128,9 @@ impl<'w, St> Operation<'w, St> for Summarize {
             let tombstone = contents.tombstone(source, score, Some(span));
             tombstones.push(tombstone.ok_or(SelectionError::NotExternalized { span: source })?);
         }
-        let content =
-            Content::from(format!("[{span}: summary of {}; recall any by id]\n{}", Ids(&sources), self.summary.0));
-        let count = counter.count(&content)?;
+        let text = format!("[{span}: summary of {}; recall any by id]\n{}", Ids(&sources), self.summary.0);
+        let count = counter.text(&text)?;
+        let content = Content::from(text);
         smaller(count, &tombstones)?;
         let blob = Blob::new(content.clone());
         let entry = entry(contents, self.into, content, count, *blob.digest());
