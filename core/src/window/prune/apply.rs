@@ -222,8 +222,9 @@ impl Contents {
         counter: &dyn TokenCounter,
     ) -> Result<Entry, ApplyError> {
         let lane = self.derived_lane().ok_or(ProposalError::NoDerivedLane)?;
-        let content = summarize::content(span, sources, text);
-        let count = counter.count(&content)?;
+        let text = summarize::written(span, sources, text);
+        let count = counter.text(&text)?;
+        let content = Content::from(text);
         let digest = Digest::of(content.as_bytes());
         Ok(Entry { start, ..summarize::entry(self, lane, content, count, digest) })
     }
@@ -236,8 +237,8 @@ impl Contents {
         text: String,
         counter: &dyn TokenCounter,
     ) -> Result<Entry, ApplyError> {
+        let count = counter.text(&text)?;
         let content = Content::from(text);
-        let count = counter.count(&content)?;
         let entry = summarize::entry(self, lane, content, count, Digest::from_bytes([0; 32]));
         Ok(Entry { start, durable: false, offered: false, ..entry })
     }

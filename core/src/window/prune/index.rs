@@ -107,7 +107,7 @@ impl Contents {
         let mut index = Index { offers: Vec::new(), tokens: 0, left_out: 0 };
         for unit in units {
             let offer = self.offer(&unit);
-            let tokens = u64::from(counter.count(&format!("{offer}\n").into())?.tokens());
+            let tokens = u64::from(counter.text(&format!("{offer}\n"))?.tokens());
             let sum = index.tokens.saturating_add(tokens);
             // A shorter line further down may fit, but the order says what is worth more.
             if sum > price {
