@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Budget;
+use crate::{Budget, EpisodeId, telemetry};
 
 /// How many events are kept for [`Accounting::events`] and the warning; the sums are of all.
 const KEPT: usize = 1_024;
@@ -256,6 +256,8 @@ pub struct Prices {
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     pub(crate) accounting: Accounting,
+    episode: EpisodeId,
+    budget: Option<Budget>,
     index: Expected,
     rationale: Expected,
     pointer: Expected,
@@ -267,13 +269,15 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// Starts from the budget; a rationale may grow until deciding takes all the headroom that the trigger leaves.
-    pub(crate) fn new(budget: Option<&Budget>, pointer: u64) -> Self {
-        let (index, rationale, ceiling) = budget.map_or((0, 0, 0), |budget| {
+    pub(crate) fn new(episode: EpisodeId, budget: Option<Budget>, pointer: u64) -> Self {
+        let (index, rationale, ceiling) = budget.as_ref().map_or((0, 0, 0), |budget| {
             let room = budget.limit().saturating_sub(budget.trigger()).saturating_sub(budget.index());
             (budget.index(), budget.rationale(), room)
         });
         Self {
             accounting: Accounting::default(),
+            episode,
+            budget,
             index: Expected::new(index, index),
             rationale: Expected::new(rationale, ceiling),
             pointer: Expected::new(pointer, u64::MAX),
@@ -289,6 +293,11 @@ impl Ledger {
             pointer: self.pointer.value,
             rationale_exceeds_policy: self.rationale.value >= self.rationale.ceiling && self.accounting.passes > 0,
         }
+    }
+
+    fn happened(&mut self, event: PruneEvent) {
+        telemetry::emit(&self.episode, self.budget.as_ref(), &event);
+        self.accounting.keep(event);
     }
 
     /// A pass was decided: its price is known, whether it was applied or not.
@@ -311,7 +320,7 @@ impl Ledger {
         sums.net = sums.net.saturating_add(pass.net());
         sums.pointers = sums.pointers.saturating_add(pass.pointers);
         sums.cache = sums.cache.saturating_add(pass.cache);
-        sums.keep(PruneEvent::Pass(pass.clone()));
+        self.happened(PruneEvent::Pass(pass.clone()));
     }
 
     pub(crate) fn unchanged(&mut self, pass: &PassRecord) {
@@ -320,7 +329,7 @@ impl Ledger {
         let sums = &mut self.accounting;
         sums.unchanged = sums.unchanged.saturating_add(1);
         sums.net = sums.net.saturating_sub_unsigned(overhead);
-        sums.keep(PruneEvent::Unchanged { at, utilization, overhead });
+        self.happened(PruneEvent::Unchanged { at, utilization, overhead });
     }
 
     /// Counts a refusal; how often it came by now while nothing changed.
@@ -334,7 +343,7 @@ impl Ledger {
         *count = count.saturating_add(1);
         // The same refusal again and again would push everything else out.
         if times == 1 {
-            self.accounting.keep(PruneEvent::Refused { at, utilization, reason });
+            self.happened(PruneEvent::Refused { at, utilization, reason });
         }
         times
     }
@@ -349,6 +358,6 @@ impl Ledger {
         let sums = &mut self.accounting;
         sums.fallbacks = sums.fallbacks.saturating_add(1);
         sums.fallback_freed = sums.fallback_freed.saturating_add(before.saturating_sub(after));
-        sums.keep(PruneEvent::FellBack { at, strategy, before, after, spans });
+        self.happened(PruneEvent::FellBack { at, strategy, before, after, spans });
     }
 }

@@ -20,6 +20,7 @@ pub mod rule;
 mod span;
 mod state;
 pub mod store;
+mod telemetry;
 mod text;
 mod tokens;
 pub mod tool;

@@ -100,6 +100,7 @@ pub(crate) struct Lossy {
 impl Contents {
     pub(crate) fn new(episode: Episode, lanes: &'static [LaneSpec], budget: Option<Budget>) -> Self {
         Self {
+            ledger: Ledger::new(episode.id.clone(), budget, 0),
             episode: episode.id,
             policy: episode.policy,
             lanes,
@@ -118,7 +119,6 @@ impl Contents {
             lossy: None,
             exchanges: Exchanges::default(),
             reads: Reads::default(),
-            ledger: Ledger::new(budget.as_ref(), 0),
             trusts_estimates: episode.trusts_estimates,
             cache: None,
             changes: 0,
@@ -370,7 +370,7 @@ impl Contents {
             let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
             counter.text(&text).map_or(bytes, |count| u64::from(count.tokens()))
         });
-        self.ledger = Ledger::new(self.budget.as_ref(), pointer);
+        self.ledger = Ledger::new(self.episode.clone(), self.budget, pointer);
         self.line_price = line.max(1);
     }
 
