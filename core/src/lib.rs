@@ -23,7 +23,7 @@ mod tokens;
 mod window;
 
 #[cfg(feature = "derive")]
-pub use keepspan_macros::ContextState;
+pub use keepspan_macros::{ContextState, policy};
 
 pub use self::{
     budget::{Budget, BudgetError, Limits},
