@@ -68,11 +68,8 @@ pub trait Governed {
     note = "what a policy forbids stays forbidden in every policy under it; only the crate that defines it can permit more"
 )]
 pub trait Permitted<A: Act, F, C>: seal::Permits<A> {}
-#[cfg(not(keepspan_rule_off = "policy"))]
 #[diagnostic::do_not_recommend]
 impl<A: Act, F, C, P: seal::Permits<A>> Permitted<A, F, C> for P {}
-#[cfg(keepspan_rule_off = "policy")]
-impl<A: Act, F, C, P> Permitted<A, F, C> for P {}
 
 /// What a policy can permit or forbid. The types are those that a call of the act names.
 pub trait Act: seal::Act {}
@@ -115,14 +112,14 @@ mod seal {
         label = "remove this impl; a policy says what it permits by `Permits`, in its own crate"
     )]
     pub trait Permits<A> {}
-    #[cfg(not(keepspan_unsealed))]
+    #[cfg(not(keepspan_rule_off = "policy"))]
     mod chain {
         use super::super::{Act, Permits, Policy, Unrestricted};
         impl<A: Act> super::Permits<A> for Unrestricted {}
         #[diagnostic::do_not_recommend]
         impl<A: Act, P: Policy + Permits<A>> super::Permits<A> for P where P::Under: super::Permits<A> {}
     }
-    #[cfg(keepspan_unsealed)]
+    #[cfg(keepspan_rule_off = "policy")]
     impl<A, P> Permits<A> for P {}
 }
 

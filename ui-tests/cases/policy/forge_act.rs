@@ -1,4 +1,4 @@
-//@ policy E0277 `Deploy` is no act that a policy can permit
+//@ policy E0277 `Deploy` is no act that a policy can permit: acts are named by keepspan alone
 use keepspan::policy::Act;
 
 struct Deploy;

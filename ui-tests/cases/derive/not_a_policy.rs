@@ -1,4 +1,4 @@
-//@ policy E0277 `House` is no policy
+//@ derive E0277 `House` is no policy
 use keepspan::{ContextState, Spans};
 
 struct House;
