@@ -326,13 +326,14 @@ impl BudgetError {
                 .number(limit)
                 .and(" (budget less reserve), so pruning would never be due: lower the trigger"),
             Self::DecisionInBand { trigger, limit, index, rationale } => {
-                let decision = index.saturating_add(rationale);
+                let (headroom, decision) = (limit.saturating_sub(trigger), index.saturating_add(rationale));
                 let text = text
                     .and("trigger ")
                     .number(trigger)
                     .and(" leaves ")
-                    .number(limit.saturating_sub(trigger))
-                    .and(" tokens of the limit ")
+                    .number(headroom)
+                    .and(if headroom == 1 { " token" } else { " tokens" })
+                    .and(" of the limit ")
                     .number(limit)
                     .and(", and deciding costs ")
                     .number(decision)

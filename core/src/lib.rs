@@ -27,7 +27,7 @@ pub mod tool;
 mod window;
 
 #[cfg(feature = "derive")]
-pub use keepspan_macros::ContextState;
+pub use keepspan_macros::{ContextState, policy};
 #[cfg(feature = "tiktoken")]
 pub use tokens::{Cl100k, O200k};
 

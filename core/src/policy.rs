@@ -28,6 +28,10 @@ pub trait Permits<A: Act> {}
 pub enum Unrestricted {}
 
 /// A policy with all that it stands under, or [`Unrestricted`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no policy",
+    label = "write one with `policy!`, or implement `Policy`"
+)]
 pub trait Rules: seal::Rules + 'static {
     #[doc(hidden)]
     const CHAIN: Option<&'static Link>;
@@ -37,6 +41,7 @@ impl Rules for Unrestricted {
     const CHAIN: Option<&'static Link> = None;
 }
 
+#[diagnostic::do_not_recommend]
 impl<P: Policy> Rules for P {
     const CHAIN: Option<&'static Link> = Some(&Link { terms: P::TERMS, under: <P::Under as Rules>::CHAIN });
 }
@@ -63,11 +68,8 @@ pub trait Governed {
     note = "what a policy forbids stays forbidden in every policy under it; only the crate that defines it can permit more"
 )]
 pub trait Permitted<A: Act, F, C>: seal::Permits<A> {}
-#[cfg(not(keepspan_rule_off = "policy"))]
 #[diagnostic::do_not_recommend]
 impl<A: Act, F, C, P: seal::Permits<A>> Permitted<A, F, C> for P {}
-#[cfg(keepspan_rule_off = "policy")]
-impl<A: Act, F, C, P> Permitted<A, F, C> for P {}
 
 /// What a policy can permit or forbid. The types are those that a call of the act names.
 pub trait Act: seal::Act {}
@@ -110,27 +112,31 @@ acts!(
 mod seal {
     use super::{Policy, Unrestricted};
 
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is no act that a policy can permit: acts are named by keepspan alone",
+        label = "name one of them, as `Escalation`"
+    )]
     pub trait Act {}
 
-    #[diagnostic::on_unimplemented(
-        message = "`{Self}` is no policy",
-        label = "implement `Policy`, or write it with `policy!`"
-    )]
     pub trait Rules {}
     impl Rules for Unrestricted {}
     impl<P: Policy> Rules for P {}
 
     /// Holds all along the chain. Private, since the field in `Permitted` is a type of the user's: without this they
     /// could write `impl Permitted<Escalation, their_field, TheirStruct> for TheirPolicy`.
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` forbids `{A}`, or a policy that it stands under does: `Permitted` is written by keepspan alone",
+        label = "remove this impl; a policy says what it permits by `Permits`, in its own crate"
+    )]
     pub trait Permits<A> {}
-    #[cfg(not(keepspan_unsealed))]
+    #[cfg(not(keepspan_rule_off = "policy"))]
     mod chain {
         use super::super::{Act, Permits, Policy, Unrestricted};
         impl<A: Act> super::Permits<A> for Unrestricted {}
         #[diagnostic::do_not_recommend]
         impl<A: Act, P: Policy + Permits<A>> super::Permits<A> for P where P::Under: super::Permits<A> {}
     }
-    #[cfg(keepspan_unsealed)]
+    #[cfg(keepspan_rule_off = "policy")]
     impl<A, P> Permits<A> for P {}
 }
 
@@ -384,19 +390,19 @@ impl PolicyError {
                 .and(state)
                 .and("` has no `#[")
                 .and(kind.attribute())
-                .and("]` field, and its policy `")
+                .and("]` field, and the policy `")
                 .and(policy)
                 .and("` asks for one: add it"),
             Self::Alone { state, policy, field, kind, needed } => field_text(state, policy, field, kind)
-                .and("` has none without a `#[")
+                .and("` allows only beside a `#[")
                 .and(needed.attribute())
-                .and("]` field in the same struct: add one"),
+                .and("]` field: add one"),
             Self::Unpinned { state, policy, field, kind } => {
-                let text = field_text(state, policy, field, kind).and("` keeps each in the window: write `#[");
+                let text = field_text(state, policy, field, kind).and("` keeps in the window: write `#[");
                 text.and(kind.attribute()).and("(pinned)]`")
             }
             Self::Unbounded { state, policy, most } => state_text(state)
-                .and("` has no budget, and its policy `")
+                .and("` has no budget, and the policy `")
                 .and(policy)
                 .and("` allows at most ")
                 .number(most)
@@ -406,7 +412,7 @@ impl PolicyError {
                 .number(budget)
                 .and(" is above the ")
                 .number(most)
-                .and(" that its policy `")
+                .and(" that the policy `")
                 .and(policy)
                 .and("` allows: lower the budget"),
             Self::Decision { state, policy, index, rationale, most } => state_text(state)
@@ -418,7 +424,7 @@ impl PolicyError {
                 .number(rationale)
                 .and("), above the ")
                 .number(most)
-                .and(" that its policy `")
+                .and(" that the policy `")
                 .and(policy)
                 .and("` allows: let the decision read and write less"),
             Self::Looser { policy, under, key, tokens, most } => state_text(policy)
@@ -449,7 +455,7 @@ const fn state_text(name: &str) -> Text {
 
 const fn field_text(state: &str, policy: &str, field: &str, kind: KindId) -> Text {
     let text = state_text(field).and("` of `").and(state).and("` is a `#[").and(kind.attribute());
-    text.and("]`, and the policy `").and(policy)
+    text.and("]`, which the policy `").and(policy)
 }
 
 /// The first of the chain's policies that a lane breaks.
@@ -543,12 +549,12 @@ pub(crate) mod build {
         }
     }
 
-    /// Fails where the value of `key` makes the budget impossible, or more than the policy `P` allows.
+    /// Fails where the value of `key` makes the budget impossible, or more than the policy allows.
     #[track_caller]
-    pub const fn hold_key<P: Rules>(state: &'static str, limits: Limits, key: &str) {
+    pub const fn hold_key<C: Governed>(state: &'static str, limits: Limits, key: &str) {
         let (text, at) = match Budget::new(limits) {
             Err(error) => (state_text(state).and("`: ").and(error.text().as_str()), error.key(&limits)),
-            Ok(budget) => match budget_fault(P::CHAIN, state, budget) {
+            Ok(budget) => match budget_fault(<C::Policy as Rules>::CHAIN, state, budget) {
                 Some(error) => (error.text(), error.key(&limits)),
                 None => return,
             },
@@ -558,20 +564,20 @@ pub(crate) mod build {
         }
     }
 
-    /// Fails where the struct as a whole breaks the policy `P`.
+    /// Fails where the struct as a whole breaks its policy.
     #[track_caller]
-    pub const fn hold_whole<P: Rules>(state: &'static str, lanes: &[LaneSpec]) {
-        if let Some(error) = whole_fault(P::CHAIN, state, lanes) {
+    pub const fn hold_whole<C: Governed>(state: &'static str, lanes: &[LaneSpec]) {
+        if let Some(error) = whole_fault(<C::Policy as Rules>::CHAIN, state, lanes) {
             fail(&error.text())
         }
     }
 
-    /// Fails where the lane with the number `at` breaks the policy `P`.
+    /// Fails where the lane with the number `at` breaks its policy.
     #[track_caller]
-    pub const fn hold_lane<P: Rules>(state: &'static str, lanes: &[LaneSpec], at: u16) {
+    pub const fn hold_lane<C: Governed>(state: &'static str, lanes: &[LaneSpec], at: u16) {
         if let Some((_, rest)) = lanes.split_at_checked(at as usize)
             && let Some(lane) = rest.first()
-            && let Some(error) = lane_fault(P::CHAIN, state, lanes, lane)
+            && let Some(error) = lane_fault(<C::Policy as Rules>::CHAIN, state, lanes, lane)
         {
             fail(&error.text())
         }

@@ -2,10 +2,10 @@
 //! is reached except through absolute paths.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote};
 use syn::{Lifetime, ext::IdentExt as _, spanned::Spanned as _};
 
-use super::{Names, fresh};
+use super::{Names, fresh, held};
 use crate::model::{Lane, Number, Routes, State};
 
 pub(super) fn expand(state: &State, names: &Names) -> TokenStream {
@@ -44,7 +44,7 @@ fn fields(state: &State, names: &Names) -> TokenStream {
 /// The type that stands for the struct in messages.
 fn own(state: &State, names: &Names) -> TokenStream {
     let (ident, module) = (&state.head.ident, &names.module);
-    if state.head.generics.params.is_empty() { quote!(#ident) } else { quote!(#module::#ident) }
+    if state.is_generic() { quote!(#module::#ident) } else { quote!(#ident) }
 }
 
 /// The policy, which a generic struct's marker is under as well.
@@ -52,48 +52,34 @@ fn governed(state: &State, names: &Names) -> TokenStream {
     let head = &state.head;
     let (generics, arguments, bounds) = head.generics.split_for_impl();
     let (ident, own) = (&head.ident, own(state, names));
-    let marker = !head.generics.params.is_empty() && !state.lanes.is_empty();
-    let marker = marker.then(|| quote!(impl _k::Governed for #own { type Policy = _P; }));
+    let policy = head.policy.as_ref().map_or_else(|| quote!(_k::Unrestricted), ToTokens::to_token_stream);
+    let marker = state.is_generic() && !state.lanes.is_empty();
+    let marker = marker.then(|| quote!(impl _k::Governed for #own { type Policy = #policy; }));
     quote! {
-        impl #generics _k::Governed for #ident #arguments #bounds { type Policy = _P; }
+        impl #generics _k::Governed for #ident #arguments #bounds { type Policy = #policy; }
         #marker
     }
 }
 
 /// The declaration as constants, which `cargo check` evaluates: those of the impl are not before a program uses them.
 fn constants(state: &State) -> TokenStream {
-    let policy = state.head.policy.as_ref().map_or_else(|| quote!(_k::Unrestricted), ToTokens::to_token_stream);
     let (lanes, limits) = (specs(state), limits(state));
-    let held = [held_lanes(state), held_numbers(state)].concat();
-    let held = (!held.is_empty() && !state.failed).then(|| quote!(const _: () = { #(#held)* };));
+    let held = if state.failed { Vec::new() } else { [held_lanes(state), held_numbers(state)].concat() };
     quote! {
-        type _P = #policy;
         const _A: &[_L] = #lanes;
         #limits
-        #held
+        #(#held)*
     }
-}
-
-/// A call that fails at `at`, the token of the user's that it is about.
-fn holding(at: Span, call: TokenStream) -> TokenStream {
-    let at = Span::call_site().located_at(at);
-    quote_spanned!(at=> _k::#call;)
-        .into_iter()
-        .map(|mut token| {
-            token.set_span(at);
-            token
-        })
-        .collect()
 }
 
 /// The struct and its lanes against the policy.
 fn held_lanes(state: &State) -> Vec<TokenStream> {
     let Some(policy) = &state.head.policy else { return Vec::new() };
     let name = state.head.ident.unraw().to_string();
-    let whole = holding(policy.span(), quote!(hold_whole::<_P>(#name, _A)));
+    let whole = held(policy.span(), quote!(hold_whole::<_O>(#name, _A)));
     let lanes = state.lanes.iter().enumerate().map(|(at, lane)| {
         let number = Literal::usize_unsuffixed(at);
-        holding(lane.at, quote!(hold_lane::<_P>(#name, _A, #number)))
+        held(lane.at, quote!(hold_lane::<_O>(#name, _A, #number)))
     });
     core::iter::once(whole).chain(lanes).collect()
 }
@@ -103,7 +89,7 @@ fn held_numbers(state: &State) -> Vec<TokenStream> {
     let name = state.head.ident.unraw().to_string();
     let numbers = state.head.numbers.iter().map(|Number { key, value }| {
         let key = key.to_string();
-        holding(value.span(), quote!(hold_key::<_P>(#name, _B, #key)))
+        held(value.span(), quote!(hold_key::<_O>(#name, _B, #key)))
     });
     numbers.collect()
 }
