@@ -56,7 +56,7 @@ impl PassRecord {
 #[non_exhaustive]
 pub enum PruneEvent {
     /// A model's pass was applied.
-    Pass(PassRecord),
+    Passed(PassRecord),
     /// A model's pass changed nothing.
     Unchanged {
         /// Tokens pushed since the episode began.
@@ -94,7 +94,7 @@ impl PruneEvent {
     /// Tokens pushed since the episode began, when it happened.
     pub fn at(&self) -> u64 {
         match self {
-            Self::Pass(PassRecord { at, .. })
+            Self::Passed(PassRecord { at, .. })
             | Self::Unchanged { at, .. }
             | Self::Refused { at, .. }
             | Self::FellBack { at, .. } => *at,
@@ -104,7 +104,7 @@ impl PruneEvent {
     /// What the request takes after it.
     pub fn utilization(&self) -> u64 {
         match self {
-            Self::Pass(PassRecord { after, .. }) | Self::FellBack { after, .. } => *after,
+            Self::Passed(PassRecord { after, .. }) | Self::FellBack { after, .. } => *after,
             Self::Unchanged { utilization, .. } | Self::Refused { utilization, .. } => *utilization,
         }
     }
@@ -188,7 +188,7 @@ impl Accounting {
             .events
             .iter()
             .rev()
-            .filter_map(|event| if let PruneEvent::Pass(pass) = event { Some((pass.at, pass.after)) } else { None })
+            .filter_map(|event| if let PruneEvent::Passed(pass) = event { Some((pass.at, pass.after)) } else { None })
             .collect();
         // Newest first: each gap no larger than the next older one, each `after` above the next older one.
         let worse = |three: &&[(u64, u64)]| match three {
@@ -320,7 +320,7 @@ impl Ledger {
         sums.net = sums.net.saturating_add(pass.net());
         sums.pointers = sums.pointers.saturating_add(pass.pointers);
         sums.cache = sums.cache.saturating_add(pass.cache);
-        self.happened(PruneEvent::Pass(pass.clone()));
+        self.happened(PruneEvent::Passed(pass.clone()));
     }
 
     pub(crate) fn unchanged(&mut self, pass: &PassRecord) {

@@ -9,7 +9,7 @@ pub(crate) fn emit(episode: &EpisodeId, budget: Option<&Budget>, event: &PruneEv
     let limit = budget.map_or(0, |budget| budget.limit());
     let headroom = |after: u64| i64::try_from(i128::from(limit).saturating_sub(i128::from(after))).unwrap_or(i64::MAX);
     match event {
-        PruneEvent::Pass(pass) => tracing::info!(
+        PruneEvent::Passed(pass) => tracing::info!(
             target: "keepspan::prune",
             {
             gen_ai.conversation.id = %episode,

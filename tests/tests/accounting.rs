@@ -60,7 +60,7 @@ fn sums_are_those_of_the_events_and_net_is_after_all_costs() -> Outcome {
     assert_eq!(lines.lines().count(), sums.events().count());
     for line in lines.lines() {
         let event: serde_json::Value = serde_json::from_str(line)?;
-        assert_eq!(event["event"], "pass");
+        assert_eq!(event["event"], "passed");
     }
     assert!(!lines.contains(SECRET) && !lines.contains("0001"));
     Ok(())

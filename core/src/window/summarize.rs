@@ -53,11 +53,9 @@ impl ModelAnswer {
 #[derive(Clone, Debug)]
 pub struct SummaryText(String);
 
-impl SummaryText {
-    /// Written by a fixed template, no model asked.
-    pub(crate) fn by_template(text: String) -> Self {
-        Self(text)
-    }
+/// A summary written by a fixed template, no model asked.
+pub(super) fn by_template(text: String) -> SummaryText {
+    SummaryText(text)
 }
 
 impl TryFrom<ModelAnswer> for SummaryText {

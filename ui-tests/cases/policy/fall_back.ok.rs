@@ -1,5 +1,5 @@
 //@ policy E0277 `Agent` is under the policy `House`, which forbids `FixedTemplate`
-use keepspan::{ContextState, FixedTemplate, OldestFirst, Spans, Window, policy, store::MemoryStore};
+use keepspan::{store::MemoryStore, *};
 
 policy! {
     House { forbid(FixedTemplate) }

@@ -1,5 +1,5 @@
 //@ R9 E0382 use of moved value: `pass`
-use keepspan::{ContextState, Pass, Proposal, Spans, Window, store::MemoryStore};
+use keepspan::{ContextState, Pass, Proposal, Spans, store::MemoryStore};
 
 #[derive(ContextState)]
 #[context(budget = 24_000)]

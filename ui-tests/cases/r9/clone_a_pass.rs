@@ -1,5 +1,5 @@
 //@ R9 E0599 no method named `clone`
-use keepspan::{ContextState, Pass, Spans, Window, store::MemoryStore};
+use keepspan::{ContextState, Pass, Spans, store::MemoryStore};
 
 #[derive(ContextState)]
 #[context(budget = 24_000)]

@@ -1,5 +1,5 @@
 //@ R9 E0451 fields
-use keepspan::{ContextState, Refusal, Spans, Window, store::MemoryStore};
+use keepspan::{ContextState, Refusal, Spans, store::MemoryStore};
 
 #[derive(ContextState)]
 #[context(budget = 24_000)]

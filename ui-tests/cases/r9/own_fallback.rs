@@ -1,5 +1,7 @@
-//@ R9 E0277 the trait bound `Everything: 
-use keepspan::{ContextState, Fallback, Spans, Window, store::MemoryStore};
+//@ R9 E0046 not all trait items implemented
+//@ R9 E0277 the trait bound `Everything: Act`
+//@ R9 E0277 the trait bound `Everything: keepspan::window::prune::fallback::sealed::Sealed`
+use keepspan::{ContextState, Fallback, Spans};
 
 #[derive(ContextState)]
 #[context(budget = 24_000)]

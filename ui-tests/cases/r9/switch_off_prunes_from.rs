@@ -1,5 +1,5 @@
 //@ R9 E0277 `Open` is given its rules by keepspan alone
-use keepspan::{ContextState, rule::{Open, PrunesFrom}, Spans, Window, store::MemoryStore};
+use keepspan::{ContextState, rule::{Open, PrunesFrom}, Spans};
 
 #[derive(ContextState)]
 #[context(budget = 24_000)]

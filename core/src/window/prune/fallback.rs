@@ -15,7 +15,7 @@ use crate::{
         contents::Contents,
         prune::apply::Change,
         step::Plan,
-        summarize::SummaryText,
+        summarize::{self, SummaryText},
     },
 };
 
@@ -279,7 +279,7 @@ impl Contents {
             Some(format!("{span}: {} tokens, {}", entry.tokens, self.first_words(entry)))
         };
         let lines: Vec<_> = sources.iter().filter_map(line).collect();
-        SummaryText::by_template(lines.join("\n"))
+        summarize::by_template(lines.join("\n"))
     }
 
     fn unfittable(&self, needed: u64, budget: u64) -> FallBackError {

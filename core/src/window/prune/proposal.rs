@@ -128,7 +128,7 @@ impl Contents {
         self.in_state(span, entry, Residency::Resident)?;
         match self.class(entry.lane) {
             Class::Kept => return Err(ProposalError::Kept { span, lane }),
-            Class::Rationale => return Err(ProposalError::Rationale { span, lane }),
+            Class::Rationale => return Err(ProposalError::NeverCandidate { span, lane }),
             Class::Evictable | Class::Derived | Class::Protected => {}
         }
         if !entry.durable {
