@@ -106,7 +106,7 @@ proptest! {
             [maybe(), maybe(), maybe(), maybe(), maybe(), maybe(), maybe()],
     ) {
         let mut limits = Limits::of(tokens);
-        let setters: [(Option<u64>, fn(Limits, u64) -> Limits); 7] = [
+        let setters: [(_, fn(_, _) -> _); 7] = [
             (fixed, Limits::fixed),
             (trigger, Limits::trigger),
             (index, Limits::index),
