@@ -1,5 +1,5 @@
 //@ policy E0277 `Agent` is under the policy `House`, which forbids `FixedTemplate`
-use keepspan::{store::MemoryStore, *};
+use keepspan::{ContextState, FixedTemplate, Spans, Window, policy, store::MemoryStore};
 
 policy! {
     House { forbid(FixedTemplate) }
@@ -16,7 +16,7 @@ struct Agent {
 
 fn act(window: &mut Window<Agent, MemoryStore>) -> Result<(), Box<dyn std::error::Error>> {
     let Err(refusal) = window.lanes().externalize().wait()?.admit() else { return Ok(()) };
-    let _ = refusal.fall_back(OldestFirst).wait()?;
+    let _ = refusal.fall_back(keepspan::OldestFirst).wait()?;
     Ok(())
 }
 

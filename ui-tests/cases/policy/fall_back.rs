@@ -1,5 +1,5 @@
 //@ policy E0277 `Agent` is under the policy `House`, which forbids `FixedTemplate`
-use keepspan::{store::MemoryStore, *};
+use keepspan::{ContextState, FixedTemplate, Spans, Window, policy, store::MemoryStore};
 
 policy! {
     House { forbid(FixedTemplate) }

@@ -1,5 +1,5 @@
 //@ policy E0277 `Agent` is under the policy `House`, which forbids `Dynamic`
-use keepspan::{ContextState, Spans, Window, policy, store::MemoryStore, tool::*};
+use keepspan::{ContextState, Spans, Window, policy, store::MemoryStore, tool::{Dynamic, Mcp}};
 
 policy! {
     House { forbid(Dynamic) }
@@ -16,7 +16,7 @@ struct Agent {
 
 fn act(window: &mut Window<Agent, MemoryStore>) -> Result<(), Box<dyn std::error::Error>> {
     let Ok(pass) = window.lanes().externalize().wait()?.admit() else { return Ok(()) };
-    let _ = pass.summary_tool(Mcp, Static);
+    let _ = pass.summary_tool(Mcp, keepspan::tool::Static);
     Ok(())
 }
 

@@ -1,5 +1,5 @@
 //@ policy E0277 `Agent` is under the policy `House`, which forbids `Dynamic`
-use keepspan::{ContextState, Spans, Window, policy, store::MemoryStore, tool::*};
+use keepspan::{ContextState, Spans, Window, policy, store::MemoryStore, tool::{Dynamic, Mcp}};
 
 policy! {
     House { forbid(Dynamic) }

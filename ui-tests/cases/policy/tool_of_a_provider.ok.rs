@@ -1,5 +1,5 @@
 //@ policy E0277 `Agent` is under the policy `House`, which forbids `Gemini`
-use keepspan::{ContextState, Spans, Window, policy, store::MemoryStore, tool::*};
+use keepspan::{ContextState, Spans, Window, policy, store::MemoryStore, tool::{Gemini, Static}};
 
 policy! {
     House { forbid(Gemini) }
@@ -16,7 +16,7 @@ struct Agent {
 
 fn act(window: &mut Window<Agent, MemoryStore>) -> Result<(), Box<dyn std::error::Error>> {
     let Ok(pass) = window.lanes().externalize().wait()?.admit() else { return Ok(()) };
-    let _ = pass.tool(Anthropic, Static);
+    let _ = pass.tool(keepspan::tool::Anthropic, Static);
     Ok(())
 }
 

@@ -1,5 +1,5 @@
 //@ policy E0277 `Agent` is under the policy `House`, which forbids `Gemini`
-use keepspan::{ContextState, Spans, Window, policy, store::MemoryStore, tool::*};
+use keepspan::{ContextState, Spans, Window, policy, store::MemoryStore, tool::{Gemini, Static}};
 
 policy! {
     House { forbid(Gemini) }
