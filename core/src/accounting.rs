@@ -239,6 +239,9 @@ impl Expected {
     }
 }
 
+/// An eighth: a model that takes nothing is asked again when much has come together.
+const LEAST_UPTAKE: u64 = 125;
+
 /// What a window expects a decision to cost, in tokens: as its policy says at first, then as measured (rule R11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Prices {
@@ -248,6 +251,9 @@ pub struct Prices {
     pub rationale: u64,
     /// One pointer.
     pub pointer: u64,
+    /// How many of 1,000 offered tokens models take: all at first, then as measured. What they declined before is offered
+    /// again, and would otherwise make the gate promise it again.
+    pub uptake: u64,
     /// Whether rationales are longer than the policy leaves room for: declare a larger `rationale`, or a lower trigger.
     pub rationale_exceeds_policy: bool,
 }
@@ -261,6 +267,7 @@ pub(crate) struct Ledger {
     index: Expected,
     rationale: Expected,
     pointer: Expected,
+    uptake: u64,
     /// The last refusal and how often it came while nothing changed.
     refusal: Option<(u64, &'static str, u32)>,
     /// The state of the window in which a fallback changed nothing.
@@ -281,6 +288,7 @@ impl Ledger {
             index: Expected::new(index, index),
             rationale: Expected::new(rationale, ceiling),
             pointer: Expected::new(pointer, u64::MAX),
+            uptake: 1_000,
             refusal: None,
             idle: None,
         }
@@ -291,6 +299,7 @@ impl Ledger {
             index: self.index.value,
             rationale: self.rationale.value,
             pointer: self.pointer.value,
+            uptake: self.uptake,
             rationale_exceeds_policy: self.rationale.value >= self.rationale.ceiling && self.accounting.passes > 0,
         }
     }
@@ -301,16 +310,20 @@ impl Ledger {
     }
 
     /// A pass was decided: its price is known, whether it was applied or not.
-    fn decided(&mut self, index: u64, rationale: u64) {
+    fn decided(&mut self, pass: &PassRecord, offered: u64) {
+        let PassRecord { index, rationale, gross, .. } = *pass;
         self.index.observe(index);
         self.rationale.observe(rationale);
+        if let Some(taken) = gross.min(offered).saturating_mul(1_000).checked_div(offered) {
+            self.uptake = self.uptake.midpoint(taken).max(LEAST_UPTAKE);
+        }
         let sums = &mut self.accounting;
         sums.index = sums.index.saturating_add(index);
         sums.rationale = sums.rationale.saturating_add(rationale);
     }
 
-    pub(crate) fn passed(&mut self, pass: &PassRecord, pointers: u64) {
-        self.decided(pass.index, pass.rationale);
+    pub(crate) fn passed(&mut self, pass: &PassRecord, pointers: u64, offered: u64) {
+        self.decided(pass, offered);
         if let Some(each) = pass.pointers.checked_div(pointers) {
             self.pointer.observe(each);
         }
@@ -323,8 +336,8 @@ impl Ledger {
         self.happened(PruneEvent::Passed(pass.clone()));
     }
 
-    pub(crate) fn unchanged(&mut self, pass: &PassRecord) {
-        self.decided(pass.index, pass.rationale);
+    pub(crate) fn unchanged(&mut self, pass: &PassRecord, offered: u64) {
+        self.decided(pass, offered);
         let (at, utilization, overhead) = (pass.at, pass.after, pass.overhead());
         let sums = &mut self.accounting;
         sums.unchanged = sums.unchanged.saturating_add(1);

@@ -26,9 +26,10 @@ use crate::{
 pub enum Advice {
     /// Nothing: below the trigger, and a pass would not pay.
     GoOn(Refused),
-    /// A pass is affordable and would free enough, before the trigger: the best moment, since later there is less slack.
+    /// A pass is affordable and would free enough, but the window is far from the trigger: what is decided later is
+    /// decided once.
     MayPrune(Admitted),
-    /// At or above the trigger, and a pass is still affordable.
+    /// The best moment: a pass is affordable, would free enough, and deciding a little later would reach the trigger.
     Prune(Admitted),
     /// At or above the trigger, and no model may decide: fall back.
     FallBack(Refused),
@@ -47,7 +48,10 @@ impl<'w, C: ContextState + 'w, St, S> Lanes<'w, C, St, S> {
         let mut contents = shared.lock();
         let admitted = contents.admit(&*shared.counter);
         match admitted {
-            Ok((admitted, index)) => Ok(Pass { shared, admitted, index, state: PhantomData }),
+            Ok((admitted, index)) => {
+                contents.line_price = index.price_of_a_line().unwrap_or(contents.line_price);
+                Ok(Pass { shared, admitted, index, state: PhantomData })
+            }
             Err(refused) => {
                 let times = contents.refused(&refused);
                 drop(contents);
@@ -59,12 +63,14 @@ impl<'w, C: ContextState + 'w, St, S> Lanes<'w, C, St, S> {
     /// What to do about the window's size, without asking for a pass. O(resident spans), no allocation.
     pub fn advice(&self) -> Advice {
         let contents = self.shared.lock();
-        let due = contents.budget.is_some_and(|budget| contents.request() >= budget.trigger());
-        match (contents.decide(), due) {
-            (Ok(admitted), true) => Advice::Prune(admitted),
-            (Ok(admitted), false) => Advice::MayPrune(admitted),
-            (Err(refused), true) => Advice::FallBack(refused),
-            (Err(refused), false) => Advice::GoOn(refused),
+        let (request, prices) = (contents.request(), contents.ledger.prices());
+        let deciding = prices.index.saturating_add(prices.rationale);
+        let reaches = |tokens: u64| contents.budget.is_some_and(|budget| tokens >= budget.trigger());
+        match contents.decide() {
+            Ok(admitted) if reaches(request.saturating_add(deciding)) => Advice::Prune(admitted),
+            Ok(admitted) => Advice::MayPrune(admitted),
+            Err(refused) if reaches(request) => Advice::FallBack(refused),
+            Err(refused) => Advice::GoOn(refused),
         }
     }
 }
@@ -93,10 +99,10 @@ impl Contents {
             utilization: self.request(),
             limit: budget.limit(),
             candidates,
-            gross,
+            gross: taken(gross, prices.uptake),
             index: prices.index,
             rationale: prices.rationale,
-            pointers: candidates.saturating_mul(prices.pointer),
+            pointers: taken(candidates.saturating_mul(prices.pointer), prices.uptake),
             cache: self.cache_cost(tally.before),
             margin: budget.margin().max(prices.rationale),
         };
@@ -119,16 +125,16 @@ impl Contents {
     fn admit(&self, counter: &dyn crate::TokenCounter) -> Result<(Admitted, Index), Refused> {
         let expected = self.decide()?;
         let budget = self.budget.ok_or(Refused::NoBudget)?;
-        let pointer = self.ledger.prices().pointer;
+        let prices = self.ledger.prices();
         let index = self
-            .index(budget.index(), pointer, counter)
+            .index(budget.index(), prices.pointer, counter)
             .map_err(|error| Refused::Uncounted { error: error.to_string() })?;
         let candidates = u64::try_from(index.offers.len()).unwrap_or(u64::MAX);
         let ask = Ask {
             candidates,
-            gross: index.gross(),
+            gross: taken(index.gross(), prices.uptake),
             index: index.tokens,
-            pointers: candidates.saturating_mul(pointer),
+            pointers: taken(candidates.saturating_mul(prices.pointer), prices.uptake),
             ..expected.ask
         };
         Ok((ask.decide()?, index))
@@ -138,6 +144,11 @@ impl Contents {
         let (at, utilization, changes) = (self.pushed_tokens, self.request(), self.changes);
         self.ledger.refused(at, utilization, changes, refused.reason())
     }
+}
+
+/// What of the offered tokens a model is expected to take.
+fn taken(tokens: u64, uptake: u64) -> u64 {
+    u64::try_from(u128::from(tokens).saturating_mul(u128::from(uptake)).div_euclid(1_000)).unwrap_or(u64::MAX)
 }
 
 const MOST: u64 = crate::tool::MAX_OFFERED as u64;
@@ -208,7 +219,8 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
     /// Applies a proposal: tombstones, summaries and the pass's record in one atomic commit, then the window. The window
     /// is smaller after it, or as it was. The rationale goes to the `#[rationale]` lane, if there is one (rule R13).
     pub fn apply(self, proposal: Proposal) -> Step<'w, St, Apply> {
-        Step::new(self.shared, Apply { proposal, index: self.index.tokens })
+        let (index, offered) = (self.index.tokens, self.index.gross());
+        Step::new(self.shared, Apply { proposal, index, offered })
     }
 }
 

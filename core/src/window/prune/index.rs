@@ -80,6 +80,12 @@ impl Index {
         self.left_out
     }
 
+    /// What a line takes on average, rounded up.
+    pub(super) fn price_of_a_line(&self) -> Option<u64> {
+        let lines = u64::try_from(self.offers.len()).ok().filter(|lines| *lines > 0)?;
+        Some(self.tokens.div_ceil(lines))
+    }
+
     /// What the candidates take together, in tokens.
     pub(super) fn gross(&self) -> u64 {
         self.offers.iter().fold(0, |sum, offer| sum.saturating_add(offer.tokens))
