@@ -1,8 +1,8 @@
-//! The three policies in plain arithmetic on sizes, without a window: what the record describes, to the token.
+//! The record's two policies in plain arithmetic on sizes: what it describes, to the token.
 
 use crate::{
     report::{Fallback, Pass, Run},
-    workload::{INDEX, Lane, NAMED, RATIONALE, Workload},
+    workload::{INDEX, NAMED, RATIONALE, Workload},
 };
 
 /// The hard limit of the window of 32k, in tokens.
@@ -21,10 +21,6 @@ pub struct Policy {
     pub trigger: u64,
     /// Asks whether a pass pays, takes all stale traces, never takes its own decisions.
     pub gate: bool,
-    /// Tokens left in place of each run of evicted neighbours; 0 leaves nothing.
-    pub pointer: u64,
-    /// Whether the list the model read stays in the conversation.
-    pub index_stays: bool,
 }
 
 /// No gate: at 22k the model names its three largest stale traces. Its decision is one more trace, stale a turn later.
@@ -33,8 +29,6 @@ pub const FULL: Policy = Policy {
     caption: "at 22k the model names three stale traces; no gate",
     trigger: 22_000,
     gate: false,
-    pointer: 0,
-    index_stays: true,
 };
 
 /// The record's gate: from 20k, only if it pays; refused, the oldest tool output is cut.
@@ -43,8 +37,6 @@ pub const GATE: Policy = Policy {
     caption: "from 20k, and only if it pays; else the oldest tool output is cut",
     trigger: 20_000,
     gate: true,
-    pointer: 0,
-    index_stays: true,
 };
 
 /// Tokens that a cut tool output keeps.
@@ -81,8 +73,7 @@ pub fn run(policy: Policy, workload: &Workload) -> Run {
     at.sample(0, 0.0);
     for (turn, pieces) in (1..).zip(&workload.turns) {
         for piece in pieces {
-            let protected = policy.pointer > 0 && piece.lane != Lane::Evictable;
-            at.enter(piece.tokens, piece.stale_from, piece.tool.is_some() && !protected);
+            at.enter(piece.tokens, piece.stale_from, piece.tool.is_some());
         }
         at.sample(turn, 0.0);
         if at.utilization > policy.trigger {
@@ -132,7 +123,7 @@ impl Simulation {
         if stale.is_empty() {
             return Some(String::from("nothing to prune"));
         }
-        let freed = self.freed(stale).saturating_sub(self.pointers(stale));
+        let freed = self.freed(stale);
         let needed = overhead.saturating_add(MARGIN);
         (freed <= needed).then(|| format!("would free {freed}, must exceed {needed}"))
     }
@@ -145,30 +136,15 @@ impl Simulation {
         leaving.iter().map(|at| self.tokens(*at)).sum()
     }
 
-    /// What the pointers cost more once `leaving` is out: one for each run of neighbours.
-    fn pointers(&self, leaving: &[usize]) -> u64 {
-        let runs = |out: &dyn Fn(usize, &Trace) -> bool| {
-            let mut last = false;
-            let starts = self.traces.iter().enumerate().filter(|(at, trace)| {
-                let now = out(*at, trace);
-                !std::mem::replace(&mut last, now) && now
-            });
-            starts.count() as u64
-        };
-        let before = runs(&|_, trace| trace.out);
-        let after = runs(&|at, trace| trace.out || leaving.contains(&at));
-        after.saturating_sub(before).saturating_mul(self.policy.pointer)
-    }
-
-    fn leave(&mut self, leaving: &[usize]) -> (u64, u64) {
-        let (evicted, pointers) = (self.freed(leaving), self.pointers(leaving));
+    fn leave(&mut self, leaving: &[usize]) -> u64 {
+        let evicted = self.freed(leaving);
         for at in leaving {
             if let Some(trace) = self.traces.get_mut(*at) {
                 trace.out = true;
             }
         }
-        self.utilization = self.utilization.saturating_sub(evicted).saturating_add(pointers);
-        (evicted, pointers)
+        self.utilization = self.utilization.saturating_sub(evicted);
+        evicted
     }
 
     fn pass(&mut self, turn: u32, leaving: &[usize]) {
@@ -176,31 +152,25 @@ impl Simulation {
         self.utilization = before.saturating_add(INDEX).saturating_add(RATIONALE);
         self.sample(turn, 0.25);
         self.utilization = before;
-        let (evicted, pointers) = self.leave(leaving);
-        let stays = if self.policy.index_stays { INDEX } else { 0 };
-        // What the model read and wrote is one exchange, so one trace.
+        let evicted = self.leave(leaving);
+        // What the model read and wrote is one exchange, so one trace; the record's figures add up only if both stay.
         let stale_from = (!self.policy.gate).then_some(turn.saturating_add(1));
-        self.enter(RATIONALE.saturating_add(stays), stale_from, false);
+        self.enter(RATIONALE.saturating_add(INDEX), stale_from, false);
         self.sample(turn, 0.5);
         let after = self.utilization;
-        self.run.passes.push(Pass { turn, before, after, index: INDEX, rationale: RATIONALE, pointers, evicted });
+        self.run.passes.push(Pass { turn, before, after, index: INDEX, rationale: RATIONALE, pointers: 0, evicted });
     }
 
-    /// One tool output, the oldest: cut to a stub, or to a pointer.
+    /// One tool output, the oldest, is cut to a stub.
     fn fall_back(&mut self, turn: u32) {
         let before = self.utilization;
-        let Some(at) = self.traces.iter().position(|trace| trace.output && !trace.out && trace.tokens > STUB) else {
+        let Some(trace) = self.traces.iter_mut().find(|trace| trace.output && !trace.out && trace.tokens > STUB) else {
             return;
         };
-        let needed = self.traces.get(at).is_some_and(|trace| !trace.is_candidate(turn));
-        let cut = self.tokens(at).saturating_sub(STUB);
-        let lost = if needed && self.policy.pointer == 0 { cut } else { 0 };
-        if self.policy.pointer > 0 {
-            self.leave(&[at]);
-        } else if let Some(trace) = self.traces.get_mut(at) {
-            trace.tokens = STUB;
-            self.utilization = before.saturating_sub(cut);
-        }
+        let cut = trace.tokens.saturating_sub(STUB);
+        let lost = if trace.is_candidate(turn) { 0 } else { cut };
+        trace.tokens = STUB;
+        self.utilization = before.saturating_sub(cut);
         self.sample(turn, 0.5);
         self.run.fallbacks.push(Fallback { turn, before, after: self.utilization, lost });
     }

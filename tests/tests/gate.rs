@@ -160,7 +160,7 @@ fn advice_comes_while_there_is_slack() -> Outcome {
         seen.push(advice);
     }
     let expected =
-        ["go on", "may", "may", "may", "may", "may", "may", "prune", "prune", "prune", "fall back", "fall back"];
+        ["go on", "may", "may", "may", "may", "may", "may", "may", "prune", "prune", "fall back", "fall back"];
     assert_eq!(seen, expected);
     Ok(())
 }

@@ -29,7 +29,7 @@ pub enum Advice {
     /// A pass is affordable and would free enough, but the window is far from the trigger: what is decided later is
     /// decided once.
     MayPrune(Admitted),
-    /// The best moment: a pass is affordable, would free enough, and deciding a little later would reach the trigger.
+    /// The best moment: a pass is affordable and would free enough, and a rationale from here on the trigger is reached.
     Prune(Admitted),
     /// At or above the trigger, and no model may decide: fall back.
     FallBack(Refused),
@@ -63,11 +63,12 @@ impl<'w, C: ContextState + 'w, St, S> Lanes<'w, C, St, S> {
     /// What to do about the window's size, without asking for a pass. O(resident spans), no allocation.
     pub fn advice(&self) -> Advice {
         let contents = self.shared.lock();
-        let (request, prices) = (contents.request(), contents.ledger.prices());
-        let deciding = prices.index.saturating_add(prices.rationale);
+        let request = contents.request();
+        // What a decision leaves in the window in any case.
+        let decided = request.saturating_add(contents.ledger.prices().rationale);
         let reaches = |tokens: u64| contents.budget.is_some_and(|budget| tokens >= budget.trigger());
         match contents.decide() {
-            Ok(admitted) if reaches(request.saturating_add(deciding)) => Advice::Prune(admitted),
+            Ok(admitted) if reaches(decided) => Advice::Prune(admitted),
             Ok(admitted) => Advice::MayPrune(admitted),
             Err(refused) if reaches(request) => Advice::FallBack(refused),
             Err(refused) => Advice::GoOn(refused),
