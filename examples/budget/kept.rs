@@ -54,7 +54,7 @@ pub fn run(workload: &Workload) -> Result<Run> {
     let trigger = window.budget().map_or(0, |budget| budget.trigger());
     let run = Run {
         name: "keepspan",
-        caption: "its defaults: a rationale before the trigger, only if it pays; what leaves can be recalled",
+        caption: "its defaults: just before the trigger, only if it pays; what leaves can be recalled",
         trigger,
         ..Run::default()
     };

@@ -83,7 +83,7 @@ fn panel(page: &mut Page, top: f64, run: &Run, colour: &str, report: &Report) {
     page.line((left, y(report.budget)), (right, y(report.budget)), BAD, "stroke-width='1.4'");
     page.text((right + 6.0, y(report.budget) + 4.0), "hard budget", &format!("font-size='11' fill='{BAD}'"));
     page.line((left, y(run.trigger)), (right, y(run.trigger)), FAINT, "stroke-dasharray='5 4'");
-    page.text((right + 6.0, y(run.trigger) + 4.0), &format!("acts at {}", short(run.trigger)), AXIS);
+    page.text((right + 6.0, y(run.trigger) + 4.0), &format!("trigger {}", short(run.trigger)), AXIS);
     ticks(page, bottom, turns_of(report));
 
     let x = |turn: f64| x_of(turn, report);

@@ -134,5 +134,7 @@ fn the_readme_shows_what_the_compiler_says() -> Outcome {
     let stderr = fs::read_to_string(folder.join("cases/r1/evict_precondition.stderr"))?;
     let shown = stderr.split("\nhelp: the trait").next().unwrap_or_default().trim();
     assert!(readme.contains(shown), "the README does not show:\n{shown}");
+    let budget = fs::read_to_string(folder.join("cases/r12/decision_in_band.stderr"))?;
+    assert!(readme.contains(budget.trim()), "the README does not show:\n{budget}");
     Ok(())
 }
