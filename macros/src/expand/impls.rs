@@ -6,7 +6,7 @@ use quote::{ToTokens, format_ident, quote};
 use syn::{Lifetime, ext::IdentExt as _, spanned::Spanned as _};
 
 use super::{Names, fresh, held};
-use crate::model::{Lane, Number, Routes, State};
+use crate::model::{Head, Lane, Number, Routes, State};
 
 pub(super) fn expand(state: &State, names: &Names) -> TokenStream {
     let library = &names.library;
@@ -61,46 +61,48 @@ fn governed(state: &State, names: &Names) -> TokenStream {
     }
 }
 
-/// The declaration as constants, which `cargo check` evaluates: those of the impl are not before a program uses them.
+/// The declaration as constants, which `cargo check` evaluates: those of the impl are not before a program uses them. A
+/// struct without a budget and a policy has nothing to evaluate.
 fn constants(state: &State) -> TokenStream {
-    let (lanes, limits) = (specs(state), limits(state));
-    let held = if state.failed { Vec::new() } else { [held_lanes(state), held_numbers(state)].concat() };
-    quote! {
-        const _A: &[_L] = #lanes;
-        #limits
-        #(#held)*
+    if state.failed {
+        return TokenStream::new();
     }
+    let (lanes, budget) = (held_lanes(state), held_budget(state));
+    quote!(#lanes #budget)
 }
 
 /// The struct and its lanes against the policy.
-fn held_lanes(state: &State) -> Vec<TokenStream> {
-    let Some(policy) = &state.head.policy else { return Vec::new() };
-    let name = state.head.ident.unraw().to_string();
-    let whole = held(policy.span(), quote!(hold_whole::<_O>(#name, _A)));
+fn held_lanes(state: &State) -> TokenStream {
+    let Some(policy) = &state.head.policy else { return TokenStream::new() };
+    let (name, specs) = (state.head.ident.unraw().to_string(), specs(state));
+    let whole = held(policy.span(), quote!(_H.whole()));
     let lanes = state.lanes.iter().enumerate().map(|(at, lane)| {
-        let number = Literal::usize_unsuffixed(at);
-        held(lane.at, quote!(hold_lane::<_O>(#name, _A, #number)))
+        let at = Literal::usize_unsuffixed(at);
+        held(lane.at, quote!(_H.lane(#at)))
     });
-    core::iter::once(whole).chain(lanes).collect()
+    quote! {
+        const _A: &[_L] = #specs;
+        const _H: _k::HeldLanes = _k::HeldLanes::of::<_O>(#name, _A);
+        #whole
+        #(#lanes)*
+    }
 }
 
 /// The budget against itself and the policy.
-fn held_numbers(state: &State) -> Vec<TokenStream> {
-    let name = state.head.ident.unraw().to_string();
-    let numbers = state.head.numbers.iter().map(|Number { key, value }| {
-        let key = key.to_string();
-        held(value.span(), quote!(hold_key::<_O>(#name, _B, #key)))
-    });
-    numbers.collect()
-}
-
-fn limits(state: &State) -> TokenStream {
-    let (budget, others): (Vec<_>, Vec<_>) = state.head.numbers.iter().partition(|number| number.key == "budget");
-    let Some(budget) = budget.first().map(|number| &number.value).filter(|_| !state.failed) else {
-        return TokenStream::new();
-    };
+fn held_budget(state: &State) -> TokenStream {
+    let Head { ident, numbers, .. } = &state.head;
+    let (budget, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|number| number.key == "budget");
+    let Some(Number { value: budget, .. }) = budget.first() else { return TokenStream::new() };
     let others = others.iter().map(|Number { key, value }| quote!(.#key(#value)));
-    quote!(const _B: _k::Limits = _k::Limits::of(#budget)#(#others)*;)
+    let keys = numbers.iter().map(|Number { key, value }| {
+        let key = key.to_string();
+        held(value.span(), quote!(_B.key(#key)))
+    });
+    let name = ident.unraw().to_string();
+    quote! {
+        const _B: _k::HeldBudget = _k::HeldBudget::of::<_O>(#name, _k::Limits::of(#budget)#(#others)*);
+        #(#keys)*
+    }
 }
 
 fn context_state(state: &State, names: &Names) -> TokenStream {
@@ -109,8 +111,9 @@ fn context_state(state: &State, names: &Names) -> TokenStream {
     let (generics, arguments, bounds) = head.generics.split_for_impl();
     let [w, store, s] = ["__w", "__T", "__U"].map(|name| fresh(name, &head.generics));
     let w = Lifetime { apostrophe: Span::call_site(), ident: w };
-    let budget = head.numbers.iter().any(|number| number.key == "budget") && !state.failed;
-    let budget = if budget { quote!(_k::built(_B)) } else { quote!(_k::NONE) };
+    // Without `budget`, any other number has failed.
+    let budget = if head.numbers.is_empty() || state.failed { quote!(_k::NONE) } else { quote!(_B.budget()) };
+    let specs = if head.policy.is_some() && !state.failed { quote!(_A) } else { specs(state) };
     let declare = declare(state);
     let (lanes, lend) = lend(state, names, &w, [&store, &s]);
     quote! {
@@ -118,7 +121,7 @@ fn context_state(state: &State, names: &Names) -> TokenStream {
         impl #generics _k::ContextState for #ident #arguments #bounds {
             type Lanes<#w, #store: #w, #s: #w> = #lanes;
             const NAME: _S = #name;
-            const LANES: &'static [_L] = _A;
+            const LANES: &'static [_L] = #specs;
             const BUDGET: _k::Built = #budget;
             fn lend<#w, #store, #s>(_l: _k::Lender<#w, #store, #s>) -> #lanes { #lend }
             fn declare(_f: fn() -> _k::Spans) -> Self { #declare }

@@ -48,7 +48,7 @@ impl Names {
 /// A call that is evaluated by `cargo check` and fails at `at`, the token of the user's that it is about. A constant for
 /// each call: every failure is reported.
 pub(crate) fn held(at: Span, call: TokenStream) -> TokenStream {
-    let call: TokenStream = quote!(_k::#call).into_iter().map(|token| located(token, at)).collect();
+    let call: TokenStream = call.into_iter().map(|token| located(token, at)).collect();
     quote!(const _: () = #call;)
 }
 
