@@ -1,12 +1,21 @@
 //! `evict` through a typed handle, and the same by hand: one reference, one index, one list.
 
-use keepspan::{Evict, Field, Lane, SpanId, Step, kind::Precondition, rule::Externalized, store::MemoryStore};
+use keepspan::{
+    Evict, Field, Lane, SpanId, Step,
+    kind::Precondition,
+    policy::{Governed, Unrestricted},
+    rule::Externalized,
+    store::MemoryStore,
+};
 
 pub struct Schema;
 impl Field for Schema {
     type Kind = Precondition;
-    const INDEX: u16 = 3;
-    const NAME: &'static str = "schema";
+    type State = Self;
+    const AT: (u16, &'static str) = (3, "schema");
+}
+impl Governed for Schema {
+    type Policy = Unrestricted;
 }
 
 #[unsafe(no_mangle)]

@@ -5,7 +5,7 @@ use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Lifetime, ext::IdentExt as _, spanned::Spanned as _};
 
-use super::{Names, fresh, held};
+use super::{Names, fresh, held, located};
 use crate::model::{Head, Lane, Number, Routes, State};
 
 pub(super) fn expand(state: &State, names: &Names) -> TokenStream {
@@ -28,11 +28,12 @@ fn fields(state: &State, names: &Names) -> TokenStream {
         return TokenStream::new();
     }
     let (module, own) = (&names.module, own(state, names));
-    let impls = state.lanes.iter().enumerate().map(|(at, Lane { ident, kind, pinned, .. })| {
+    let impls = state.lanes.iter().enumerate().map(|(at, Lane { ident, kind, pinned, routes, .. })| {
         let (at, name) = (Literal::usize_unsuffixed(at), ident.unraw().to_string());
         let kind = format_ident!("{}", kind.type_name());
+        let routes = self::routes(routes);
         let kind = if *pinned { quote!(_t::Pinned<_t::#kind>) } else { quote!(_t::#kind) };
-        quote!(impl _F for _m::#ident { type Kind = #kind; type State = _O; const AT: _N = (#at, #name); })
+        quote!(impl _F for _m::#ident { type Kind = #kind; type State = _O; const AT: _N = (#at, #name); #routes })
     });
     quote! {
         use #module as _m;
@@ -94,14 +95,15 @@ fn held_budget(state: &State) -> TokenStream {
     let (budget, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|number| number.key == "budget");
     let Some(Number { value: budget, .. }) = budget.first() else { return TokenStream::new() };
     let others = others.iter().map(|Number { key, value }| quote!(.#key(#value)));
+    // One of them at most is at fault.
     let keys = numbers.iter().map(|Number { key, value }| {
         let key = key.to_string();
-        held(value.span(), quote!(_B.key(#key)))
+        located(value.span(), quote!(_B.key(#key)))
     });
     let name = ident.unraw().to_string();
     quote! {
         const _B: _k::HeldBudget = _k::HeldBudget::of::<_O>(#name, _k::Limits::of(#budget)#(#others)*);
-        #(#keys)*
+        const _: () = { #(#keys;)* };
     }
 }
 
@@ -139,31 +141,17 @@ fn lend(state: &State, names: &Names, w: &Lifetime, [store, s]: [&Ident; 2]) -> 
     (quote!(#handles<#w, #store, #s>), quote!(#handles { #(#lanes: _l.lane(),)* }))
 }
 
-/// What is known of the lanes: most have no route, so that case is written once.
+/// What is known of the lanes.
 fn specs(state: &State) -> TokenStream {
-    if state.failed {
-        return quote!(&[]);
-    }
-    let specs = state.lanes.iter().map(|lane| {
-        let ident = &lane.ident;
-        let Routes { tools, roles, on_error, otherwise, first } = &lane.routes;
-        if first.is_none() {
-            return quote!(_q::<_m::#ident>());
-        }
-        let (on_error, otherwise) = (on_error.is_some(), otherwise.is_some());
-        quote!(_L::of::<_m::#ident>(&[#(#tools),*], &[#(#roles),*], #on_error, #otherwise))
-    });
-    let unrouted = state.lanes.iter().any(|lane| lane.routes.first.is_none()).then(|| {
-        quote!(
-            const fn _q<_X: _F>() -> _L {
-                _L::of::<_X>(&[], &[], false, false)
-            }
-        )
-    });
-    match unrouted {
-        Some(helper) => quote!({ #helper &[#(#specs),*] }),
-        None => quote!(&[#(#specs),*]),
-    }
+    let lanes = state.lanes.iter().map(|lane| &lane.ident).filter(|_| !state.failed);
+    quote!(&[#(_m::#lanes::SPEC),*])
+}
+
+/// A lane's routes; most have none, which is the default.
+fn routes(Routes { tools, roles, on_error, otherwise, first }: &Routes) -> Option<TokenStream> {
+    let (on_error, otherwise) = (on_error.is_some(), otherwise.is_some());
+    let spec = quote!(_L::of::<Self>(&[#(#tools),*], &[#(#roles),*], #on_error, #otherwise));
+    first.is_some().then(|| quote!(const SPEC: _L = #spec;))
 }
 
 /// The struct's value. Its lanes are read here once: they are declarations, and a program has no other use for them.
