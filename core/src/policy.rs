@@ -89,7 +89,7 @@ macro_rules! acts {
     };
 }
 
-// `macros/src/model.rs` has the same list.
+// `ACTS` in `macros/src/policy/model.rs` is the same list. They are re-exported at the root.
 acts!(Escalation, Mutation);
 
 mod seal {
