@@ -92,7 +92,7 @@ pub mod acts {
     };
 }
 
-// `macros/src/model.rs` has the same list.
+// `ACTS` in `macros/src/policy/model.rs` is the same list; an act missing there is never permitted by `policy!`.
 acts!(
     Escalation,
     Mutation,

@@ -107,7 +107,6 @@ pub mod public {
     }
     visible! {
         Private,
-        pub(self) Own,
         pub(super) Parent,
         pub(in crate::public) Path,
         pub(crate) Crate,

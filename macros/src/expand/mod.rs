@@ -48,17 +48,20 @@ impl Names {
 /// A call that is evaluated by `cargo check` and fails at `at`, the token of the user's that it is about. A constant for
 /// each call: every failure is reported.
 pub(crate) fn held(at: Span, call: TokenStream) -> TokenStream {
-    let call: TokenStream = quote!(_k::#call).into_iter().map(|token| located(token, at)).collect();
+    let call = located(at, call);
     quote!(const _: () = #call;)
 }
 
-fn located(mut token: TokenTree, at: Span) -> TokenTree {
-    if let TokenTree::Group(group) = &token {
-        let stream = group.stream().into_iter().map(|token| located(token, at)).collect();
-        token = TokenTree::Group(Group::new(group.delimiter(), stream));
-    }
-    token.set_span(at);
-    token
+/// The same code, written at `at`.
+fn located(at: Span, code: TokenStream) -> TokenStream {
+    let token = |mut token: TokenTree| {
+        if let TokenTree::Group(group) = &token {
+            token = TokenTree::Group(Group::new(group.delimiter(), located(at, group.stream())));
+        }
+        token.set_span(at);
+        token
+    };
+    code.into_iter().map(token).collect()
 }
 
 /// `HttpState2` becomes `http_state2`, `HTTPState` becomes `http_state`.

@@ -20,7 +20,7 @@ pub(super) fn expand(policy: &Policy, failed: bool) -> TokenStream {
     let acts = acts.map(|act| format_ident!("{act}"));
     let tightens = policy.ceilings.iter().filter(|_| under.is_some() && !failed).map(|Number { key, value }| {
         let key = key.to_string();
-        held(value.span(), quote!(hold_policy::<#ident>(#key)))
+        held(value.span(), quote!(_k::tightens::<#ident>(#key)))
     });
     // All of it at the name, so that messages about the policy point there.
     let item = quote_spanned!(ident.span()=> enum #ident {});

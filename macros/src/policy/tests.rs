@@ -138,5 +138,5 @@ fn a_policy_is_written_after_an_error() {
     for part in ["compile_error", "type Under = House", "impl _k :: Policy for Strict", "use self :: ks :: __private"] {
         assert!(code.contains(part), "{part} in {code}");
     }
-    assert!(!code.contains("hold_policy") && !code.contains("keepspan"), "{code}");
+    assert!(!code.contains("tightens") && !code.contains("keepspan"), "{code}");
 }
