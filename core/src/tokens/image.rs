@@ -154,6 +154,7 @@ impl<C: TokenCounter> TokenCounter for WithImages<C> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

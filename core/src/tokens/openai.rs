@@ -7,7 +7,7 @@ use super::{CounterError, Image, ImageCost, Settles, TokenCount, TokenCounter, l
 ///
 /// A special token's name inside text, such as `<|endoftext|>`, is ordinary text, as it is to the provider. Images are
 /// estimated by [`ImageCost::OPENAI`], since several models with different prices share the tokenizer: name the model's
-/// with [`WithImages`](super::WithImages). The first count unpacks the vocabulary, once a process: some 50 ms and 30 MB.
+/// with [`WithImages`](super::WithImages). The first count unpacks the vocabulary, once a process: some 80 ms and 24 MB.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct O200k;
 
