@@ -1,4 +1,4 @@
-//! Token counts (rule R25): exact where they say so, each kind of content by its own cost, growing text without a recount.
+//! Token counts (rule R25): exact where they say so, each kind of content by its own cost, growing text counted once.
 
 use std::{
     fs,
@@ -70,7 +70,7 @@ fn tricky() -> Vec<String> {
     texts
 }
 
-/// Every string of the recorded conversations, an even sample of at most `bytes` bytes; `None` where they are not at hand.
+/// Strings of the recorded conversations, an even sample of about `bytes` bytes; `None` where they are not at hand.
 fn recorded(bytes: usize) -> Option<Vec<String>> {
     fn strings(value: serde_json::Value, into: &mut Vec<String>) {
         match value {
@@ -185,7 +185,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_exact_and_may_grow(text in any_text(), more in any_text(), lengths in prop::collection::vec(1_usize..12, 1..8)) {
+    fn any_text_is_exact_and_may_grow(
+        text in any_text(), more in any_text(), lengths in prop::collection::vec(1_usize..12, 1..8),
+    ) {
         exact(&O200k, o200k_base_singleton(), &text)?;
         exact(&Cl100k, cl100k_base_singleton(), &text)?;
         grow(O200k, &text, &lengths)?;
