@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Limits;
+
 /// The model, prompt and pruning policy in force. A change is a logged event, and each tombstone takes the version from
 /// the window, never from the caller (rule R22).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -77,18 +79,28 @@ impl std::fmt::Display for EpisodeId {
 pub struct Episode {
     pub(crate) id: EpisodeId,
     pub(crate) policy: PolicyVersion,
-    pub(crate) budget: Option<u64>,
+    pub(crate) limits: Option<Limits>,
+    pub(crate) trusts_estimates: bool,
 }
 
 impl Episode {
     /// An episode under `policy`.
     pub fn new(name: impl Into<Arc<str>>, policy: impl Into<PolicyVersion>) -> Self {
-        Self { id: EpisodeId::new(name), policy: policy.into(), budget: None }
+        Self { id: EpisodeId::new(name), policy: policy.into(), limits: None, trusts_estimates: false }
     }
 
-    /// A budget in tokens instead of the struct's `#[context(budget = ..)]`.
+    /// A budget in place of the struct's `#[context(budget = ..)]`: [`Limits`], or the tokens alone.
+    /// [`Window::open`](crate::Window::open) refuses one that cannot work, or that the struct's policy does not allow
+    /// (rule R12).
     #[must_use]
-    pub fn budget(self, tokens: u64) -> Self {
-        Self { budget: Some(tokens), ..self }
+    pub fn budget(self, limits: impl Into<Limits>) -> Self {
+        Self { limits: Some(limits.into()), ..self }
+    }
+
+    /// Lets the gate decide by [estimates](crate::Certainty::Estimate), which it refuses otherwise: they may be off in
+    /// either direction, so the budget may be exceeded unseen (rule R25).
+    #[must_use]
+    pub fn trust_estimates(self) -> Self {
+        Self { trusts_estimates: true, ..self }
     }
 }

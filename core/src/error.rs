@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{CounterError, Digest, EpisodeId, SpanId, store::StoreError};
+use crate::{BudgetError, CounterError, Digest, EpisodeId, PolicyError, SpanId, store::StoreError};
 
 /// Why a commit did not happen, or could not be confirmed.
 #[derive(Debug, thiserror::Error)]
@@ -56,9 +56,12 @@ pub enum OpenError {
         /// The records it has.
         records: u64,
     },
-    /// A budget of no tokens.
-    #[error("a budget of 0 tokens holds nothing: give the tokens that the window may take")]
-    NoBudget,
+    /// The budget cannot work (rule R12).
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
+    /// The struct or the budget breaks the struct's policy.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The first commit failed.
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -75,13 +78,15 @@ pub enum PushError {
         lane: &'static str,
     },
     /// It alone is larger than the budget.
-    #[error("`{lane}`: the span has {tokens} tokens and the whole budget is {budget}: split it, or raise the budget")]
+    #[error(
+        "`{lane}`: the span has {tokens} tokens and the budget leaves {budget} for all: split it, or raise the budget"
+    )]
     LargerThanBudget {
         /// The lane.
         lane: &'static str,
         /// Its tokens.
         tokens: u64,
-        /// The budget in tokens.
+        /// What the budget leaves for spans, in tokens: the limit less the fixed part.
         budget: u64,
     },
     /// A step of the window is committing.
@@ -111,6 +116,14 @@ pub enum PushError {
     TooManyNames {
         /// The name.
         name: Arc<str>,
+    },
+    /// A result without its call.
+    #[error("`{lane}`: no open call has the id `{call}`: push the model's turn first, with `NewSpan::calls`")]
+    Unasked {
+        /// The lane.
+        lane: &'static str,
+        /// The provider's id of the call.
+        call: Arc<str>,
     },
     /// The handle's lane is none of the window's.
     #[error("this lane does not belong to the window's state struct: derive `ContextState`, do not write it by hand")]
@@ -161,6 +174,14 @@ pub enum SelectionError {
     Replaced {
         /// The span.
         span: SpanId,
+    },
+    /// Its exchange lacks a result (rule R16).
+    #[error("{span} belongs to an exchange whose call `{call}` has no result yet: push the result first")]
+    Pending {
+        /// The span.
+        span: SpanId,
+        /// The provider's id of the call.
+        call: Arc<str>,
     },
     /// The span was removed by a declared mutation.
     #[error("{span} was discarded by a declared mutation and is not in the store: recalling it says how to recover")]

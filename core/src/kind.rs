@@ -25,18 +25,18 @@ pub trait Kind: sealed::Sealed + 'static {
 pub trait Protected: Kind {}
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident $name:literal,)*) => {
+    ($($(#[$doc:meta])* $kind:ident $number:literal $name:literal,)*) => {
         $(
             $(#[$doc])*
             #[derive(Debug)]
             pub enum $kind {}
             impl sealed::Sealed for $kind {}
             impl Kind for $kind {
-                const ID: KindId = KindId($name);
+                const ID: KindId = KindId($name, $number);
             }
         )*
 
-        const NAMES: &[&str] = &[$($name),*];
+        pub(crate) const IDS: &[KindId] = &[$($kind::ID),*];
     };
 }
 
@@ -44,7 +44,7 @@ macro_rules! kinds {
 // No enum: variants of the same names would make the compiler spell out the kinds' paths in every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
-pub struct KindId(&'static str);
+pub struct KindId(&'static str, #[serde(skip)] u8);
 
 impl KindId {
     pub(crate) const fn of<K: Kind>() -> Self {
@@ -55,35 +55,40 @@ impl KindId {
     pub const fn attribute(self) -> &'static str {
         self.0
     }
+
+    /// Its place in a set of kinds: 0 to 8.
+    pub(crate) const fn number(self) -> u32 {
+        self.1 as u32
+    }
 }
 
 impl<'de> Deserialize<'de> for KindId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        let known = NAMES.iter().find(|known| **known == name);
-        known.copied().map(Self).ok_or_else(|| serde::de::Error::custom(format!("`{name}` is no kind of span")))
+        let known = IDS.iter().find(|known| known.0 == name);
+        known.copied().ok_or_else(|| serde::de::Error::custom(format!("`{name}` is no kind of span")))
     }
 }
 
 kinds! {
     /// System text, house rules, the live task: never leaves.
-    Instruction "instruction",
+    Instruction 0 "instruction",
     /// What a later step's correctness depends on: column types as read, a version, an environment's identity.
-    Precondition "precondition",
+    Precondition 1 "precondition",
     /// What must hold throughout.
-    Invariant "invariant",
+    Invariant 2 "invariant",
     /// A limit the work must respect.
-    Constraint "constraint",
+    Constraint 3 "constraint",
     /// "X failed because Y", a refusal, "nothing there".
-    NegativeResult "negative_result",
+    NegativeResult 4 "negative_result",
     /// "production, not staging", "as of abc123": what summaries drop first.
-    ScopeQualifier "scope_qualifier",
+    ScopeQualifier 5 "scope_qualifier",
     /// Diffs, exploratory reads, superseded plans.
-    Evictable "evictable",
+    Evictable 6 "evictable",
     /// Text that pruning itself produced: never a candidate (rule R13).
-    Rationale "rationale",
+    Rationale 7 "rationale",
     /// Summaries: carry their sources, and are not summarized again (rule R4).
-    Derived "derived",
+    Derived 8 "derived",
 }
 
 /// A protected kind with `pinned`: its spans never leave.

@@ -6,32 +6,43 @@
 
 extern crate self as keepspan;
 
+mod accounting;
+mod budget;
 mod digest;
 mod episode;
 mod error;
+pub mod gate;
 pub mod kind;
 mod pointer;
+pub mod policy;
 mod record;
 pub mod rule;
 mod span;
 mod state;
 pub mod store;
+mod telemetry;
+mod text;
 mod tokens;
+pub mod tool;
 mod window;
 
 #[cfg(feature = "derive")]
-pub use keepspan_macros::ContextState;
+pub use keepspan_macros::{ContextState, policy};
 #[cfg(feature = "tiktoken")]
 pub use tokens::{Cl100k, O200k};
 
 pub use self::{
+    accounting::{Accounting, Oscillation, PassRecord, Prices, PruneEvent},
+    budget::{Budget, BudgetError, Limits},
     digest::Digest,
     episode::{Episode, EpisodeId, PolicyVersion},
     error::{
         CommitError, DiscardError, EvictError, ExternalizeError, OpenError, PushError, RecallError, RegroundError,
         RestoreError, SelectionError, SummarizeError, SummaryTextError, Unexplained,
     },
+    gate::{CachePrice, CachePriceError, Refused},
     pointer::Pointer,
+    policy::PolicyError,
     record::Tombstone,
     span::{Content, NewSpan, NotUtf8, Origin, Role, SpanId},
     state::{ContextState, Field, LaneSpec, Spans},
@@ -40,9 +51,11 @@ pub use self::{
         Settles, TokenCount, TokenCounter, WithImages,
     },
     window::{
-        ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize, Fidelity, Finish, Lane, Lanes, Message,
-        ModelAnswer, Mutation, Operation, Recall, Recalled, Reground, Restore, Selection, Shown, Step, Summarize,
-        SummaryText, Window,
+        Advice, Apply, ApplyError, ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize, FallBack,
+        FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane, Lanes, LargestToolOutput,
+        Message, ModelAnswer, Mutation, Offer, OldestFirst, Operation, Outcome, Pass, Preview, Proposal, ProposalError,
+        Recall, Recalled, Refusal, Reground, Report, Restore, Selection, Shown, Step, Summarize, SummaryText,
+        SupersededReads, Undo, Window,
     },
 };
 
@@ -51,5 +64,14 @@ pub use self::{
 pub mod __private {
     pub use core;
 
-    pub use crate::{ContextState, Field, Lane, LaneSpec, Spans, kind, window::Lender};
+    pub use crate::{
+        Budget, ContextState, Field, Lane, LaneSpec, Limits, Spans, kind,
+        policy::{Governed, Permits, Policy, Terms, Unrestricted, acts, build::*},
+        window::Lender,
+    };
+
+    /// A type that the user may have shadowed.
+    pub type Str = &'static str;
+    /// [`Field::AT`].
+    pub type At = (u16, Str);
 }

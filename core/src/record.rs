@@ -4,7 +4,10 @@ use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Certainty, Digest, Origin, PolicyVersion, Role, SpanId, kind::KindId, pointer::Pointer};
+use crate::{
+    Certainty, Digest, Origin, PolicyVersion, Role, SpanId, accounting::PassRecord, kind::KindId, pointer::Pointer,
+    span::Part,
+};
 
 /// The version of the record format; a store that holds another is refused.
 pub(crate) const FORMAT: u32 = 1;
@@ -21,6 +24,8 @@ pub(crate) enum Event {
     Restored { span: SpanId },
     Discarded { span: SpanId, lane: String, tokens: u32, reason: String, recovery: String },
     PolicyChanged { policy: PolicyVersion },
+    Pruned(PassRecord),
+    FellBack { strategy: Cow<'static, str>, pass: PassRecord },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +49,8 @@ pub(crate) struct SpanRecord {
     pub(crate) sha256: Digest,
     pub(crate) bytes: u64,
     pub(crate) text: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) part: Option<Part>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

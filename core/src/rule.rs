@@ -53,6 +53,17 @@ impl<F> EntersWhile<F> for Open {}
 #[cfg(keepspan_rule_off = "R2")]
 impl<F> EntersWhile<F> for Externalized {}
 
+/// R2, R9: a pass is asked for when everything it could evict is in the store.
+#[diagnostic::on_unimplemented(
+    message = "`{C}` is pruned before it was externalized: what a model chooses would be lost for good",
+    label = "externalize first: `let lanes = lanes.externalize().wait()?;` (`.await?` on an async store)",
+    note = "a pass evicts to pointers into the store, so the store has to hold the spans first"
+)]
+pub trait PrunesFrom<C>: seal::PrunesFrom {}
+impl<C> PrunesFrom<C> for Externalized {}
+#[cfg(keepspan_rule_off = "R9")]
+impl<C> PrunesFrom<C> for Open {}
+
 /// The kinds whose spans may leave at all: not `#[instruction]`, nothing `pinned`.
 #[diagnostic::on_unimplemented(
     message = "`{F}` holds `{Self}` spans, which never leave the window",
@@ -219,6 +230,7 @@ mod seal {
         LeavesFrom: Externalized;
         SummarizedFrom: Externalized;
         EntersWhile: Open;
+        PrunesFrom: Externalized;
         MayLeave: Precondition, Invariant, Constraint, NegativeResult, ScopeQualifier, Evictable, Derived, Rationale;
         Candidate:
             Instruction, Precondition, Invariant, Constraint, NegativeResult, ScopeQualifier, Evictable, Derived;

@@ -16,6 +16,10 @@ impl SpanId {
         Self(number)
     }
 
+    pub(crate) const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
     /// The number in the id: 1 for the first span of an episode.
     pub const fn number(self) -> u64 {
         self.0
@@ -168,13 +172,36 @@ pub struct NewSpan {
     pub(crate) role: Role,
     pub(crate) name: Option<Arc<str>>,
     pub(crate) failed: bool,
+    pub(crate) part: Part,
+    pub(crate) reads: Option<Arc<str>>,
     /// Width and height of an image, in pixels.
     size: Option<(u32, u32)>,
 }
 
+/// The part a span takes in an exchange: a model's turn, all its calls and all their results (rule R16).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Part {
+    #[default]
+    None,
+    /// It makes these calls.
+    Calls(Vec<Arc<str>>),
+    /// It is the result of this call.
+    Answers(Arc<str>),
+}
+
 impl NewSpan {
     fn new(content: impl Into<Content>, origin: Origin, role: Role) -> Self {
-        Self { content: content.into(), origin, role, name: None, failed: false, size: None }
+        Self {
+            content: content.into(),
+            origin,
+            role,
+            name: None,
+            failed: false,
+            part: Part::None,
+            reads: None,
+            size: None,
+        }
     }
 
     /// What a person said.
@@ -216,6 +243,23 @@ impl NewSpan {
     /// Marks a tool's result as an error, for the `on_error` route.
     pub fn failed(self) -> Self {
         Self { failed: true, ..self }
+    }
+
+    /// What this result read, with its range: `"src/lib.rs:1-80"`. A later read of the same supersedes this one, which a
+    /// fallback can then take first.
+    pub fn reads(self, subject: impl Into<Arc<str>>) -> Self {
+        Self { reads: Some(subject.into()), ..self }
+    }
+
+    /// The provider's ids of the calls that this turn makes. Until each has its result, the exchange is pending and no
+    /// part of it leaves; after that it leaves as a whole (rule R16).
+    pub fn calls<I: Into<Arc<str>>>(self, ids: impl IntoIterator<Item = I>) -> Self {
+        Self { part: Part::Calls(ids.into_iter().map(Into::into).collect()), ..self }
+    }
+
+    /// The provider's id of the call that this is the result of: the newest call of that id which has none yet.
+    pub fn answers(self, call: impl Into<Arc<str>>) -> Self {
+        Self { part: Part::Answers(call.into()), ..self }
     }
 
     /// What the content costs, by what it is.

@@ -1,7 +1,9 @@
 //! What the derive writes about a state struct: its lanes, their kinds and their routing.
 
 use crate::{
+    Budget,
     kind::{Kind, KindId},
+    policy::Governed,
     span::{NewSpan, Origin},
     window::Lender,
 };
@@ -14,7 +16,7 @@ use crate::{
 pub struct Spans(());
 
 /// A struct whose `Spans` fields are lanes. Implemented by `#[derive(ContextState)]`, never by hand.
-pub trait ContextState: Sized {
+pub trait ContextState: Governed + Sized {
     /// One handle per lane, named as the fields are.
     type Lanes<'w, St: 'w, S: 'w>;
     #[doc(hidden)]
@@ -22,7 +24,7 @@ pub trait ContextState: Sized {
     #[doc(hidden)]
     const LANES: &'static [LaneSpec];
     #[doc(hidden)]
-    const BUDGET: Option<u64>;
+    const BUDGET: Option<Budget>;
     #[doc(hidden)]
     fn lend<'w, St, S>(lender: Lender<'w, St, S>) -> Self::Lanes<'w, St, S>;
     #[doc(hidden)]
@@ -37,10 +39,10 @@ pub(crate) fn spans() -> Spans {
 pub trait Field: 'static {
     /// The kind the field's attribute gives it.
     type Kind: Kind;
+    /// The struct that has it; a generic one is named by a marker of the same name.
+    type State: Governed;
     #[doc(hidden)]
-    const INDEX: u16;
-    #[doc(hidden)]
-    const NAME: &'static str;
+    const AT: (u16, &'static str);
 }
 
 /// What is known of a lane at compile time: its name, kind and routes.
@@ -63,7 +65,7 @@ impl LaneSpec {
         on_error: bool,
         otherwise: bool,
     ) -> Self {
-        Self { name: F::NAME, kind: F::Kind::ID, pinned: F::Kind::PINNED, tools, roles, on_error, otherwise }
+        Self { name: F::AT.1, kind: F::Kind::ID, pinned: F::Kind::PINNED, tools, roles, on_error, otherwise }
     }
 
     /// The field's name.

@@ -5,7 +5,7 @@ use syn::{LitStr, ext::IdentExt as _};
 
 use crate::{
     errors::Errors,
-    model::{Declared, FieldDecl, Head, Kind, KindUse, Lane, Routes, Skipped, State},
+    model::{Declared, FieldDecl, Head, Kind, KindUse, Lane, Number, Routes, Skipped, State},
     parse::{is_spans, listed},
 };
 
@@ -21,6 +21,7 @@ pub(crate) fn check(declared: Declared, errors: &mut Errors) -> State {
             None => skipped.push(Skipped { ident: field.ident, ty: field.ty }),
         }
     }
+    numbers(&head, errors);
     if named {
         count(&head, &lanes, errors);
         routing(&head, &lanes, errors);
@@ -35,9 +36,10 @@ struct Found {
 }
 
 fn lane(field: FieldDecl, found: Found) -> Lane {
-    let routes = field.kinds.into_iter().next().map(|used| used.routes).unwrap_or_default();
-    let FieldDecl { ident, vis, docs, .. } = field;
-    Lane { ident, vis, docs, kind: found.kind, pinned: found.pinned, routes }
+    let FieldDecl { ident, vis, docs, kinds, .. } = field;
+    let used = kinds.into_iter().next().map(|used| (used.at.span(), used.routes));
+    let (at, routes) = used.unwrap_or_else(|| (ident.span(), Routes::default()));
+    Lane { ident, vis, docs, kind: found.kind, at, pinned: found.pinned, routes }
 }
 
 fn field_kind(field: &FieldDecl, errors: &mut Errors) -> Option<Found> {
@@ -130,6 +132,18 @@ fn pattern(name: &Ident, tool: &LitStr, errors: &mut Errors) {
         );
     } else if value.strip_suffix('*').unwrap_or(&value).contains('*') {
         errors.at(tool.span(), format!("`{name}`: `*` stands only at the end of a tool pattern, as `\"db_*\"`"));
+    }
+}
+
+/// All numbers are parts of the budget.
+fn numbers(head: &Head, errors: &mut Errors) {
+    if head.numbers.iter().any(|number| number.key == "budget") {
+        return;
+    }
+    let name = head.ident.unraw();
+    for Number { key, .. } in &head.numbers {
+        errors
+            .at(key.span(), format!("`{name}` has `{key}` and no `budget`, of which it is a part: add `budget = ..`"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a struct declares, as plain data. [`Declared`] is what was written; [`State`] is what was checked, so `expand`
 //! never sees a field without a kind.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, Span};
 use syn::{Attribute, Expr, Generics, LitStr, Path, Type, Visibility};
 
 /// The struct as written.
@@ -18,7 +18,15 @@ pub(crate) struct Head {
     pub(crate) generics: Generics,
     /// Where the library is, when it is not at `::keepspan`.
     pub(crate) library: Option<Path>,
-    pub(crate) budget: Option<Expr>,
+    /// The budget's numbers, `budget` among them where it is given.
+    pub(crate) numbers: Vec<Number>,
+    pub(crate) policy: Option<Path>,
+}
+
+/// One number of a budget: `trigger = 20_000`.
+pub(crate) struct Number {
+    pub(crate) key: Ident,
+    pub(crate) value: Expr,
 }
 
 /// A field as written: whatever attributes it has.
@@ -60,12 +68,21 @@ pub(crate) struct State {
     pub(crate) failed: bool,
 }
 
+impl State {
+    /// Whether the struct is no one type.
+    pub(crate) fn is_generic(&self) -> bool {
+        !self.head.generics.params.is_empty()
+    }
+}
+
 /// A `Spans` field.
 pub(crate) struct Lane {
     pub(crate) ident: Ident,
     pub(crate) vis: Visibility,
     pub(crate) docs: Vec<Attribute>,
     pub(crate) kind: Kind,
+    /// Where the kind is written.
+    pub(crate) at: Span,
     pub(crate) pinned: bool,
     pub(crate) routes: Routes,
 }

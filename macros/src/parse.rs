@@ -1,6 +1,7 @@
 //! Attributes and fields into [`Declared`]. Only the shape is judged here; what the parts mean together is in `check`.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens as _;
 use syn::{
     Attribute, Data, DeriveInput, Expr, Fields, Lit, LitStr, Meta, Path, Token, Type,
     ext::IdentExt as _,
@@ -11,15 +12,17 @@ use syn::{
 
 use crate::{
     errors::Errors,
-    model::{Declared, FieldDecl, Head, Kind, KindUse, Routes},
+    model::{Declared, FieldDecl, Head, Kind, KindUse, Number, Routes},
 };
 
-const STRUCT_KEYS: &[&str] = &["budget", "crate"];
+const STRUCT_KEYS: &[&str] =
+    &["budget", "fixed", "trigger", "index", "rationale", "margin", "reserve", "keep", "policy", "crate"];
 const KIND_KEYS: &[&str] = &["tools", "roles", "on_error", "otherwise", "pinned"];
 
 pub(crate) fn parse(input: DeriveInput, errors: &mut Errors) -> Declared {
     let fields = fields(input.data, &input.ident, errors);
-    let mut head = Head { ident: input.ident, vis: input.vis, generics: input.generics, library: None, budget: None };
+    let DeriveInput { ident, vis, generics, .. } = input;
+    let mut head = Head { ident, vis, generics, library: None, numbers: Vec::new(), policy: None };
     for attr in &input.attrs {
         struct_attr(attr, &mut head, errors);
     }
@@ -53,17 +56,38 @@ fn struct_attr(attr: &Attribute, head: &mut Head, errors: &mut Errors) {
     }
     let name = head.ident.unraw().to_string();
     entries(&name, attr, STRUCT_KEYS, errors, &mut |key, input, errors| {
-        if key == "budget" {
-            value(key, input, "`budget = 24_000`", &name)?;
-            let budget = expression(input)?;
-            once(&mut head.budget, budget, key, &name, errors);
-        } else {
-            value(key, input, "`crate = path::to::keepspan`", &name)?;
+        if key == "crate" {
+            library(&mut head.library, key, input, &name, errors)
+        } else if key == "policy" {
+            value(key, input, "`policy = House`", &name)?;
             let path = input.call(Path::parse_mod_style)?;
-            once(&mut head.library, path, key, &name, errors);
+            once(&mut head.policy, path, key, &name, errors);
+            Ok(())
+        } else {
+            value(key, input, &format!("`{key} = 24_000`"), &name)?;
+            let value = expression(key, &name, input)?;
+            if head.numbers.iter().any(|number| number.key == *key) {
+                twice(key, &name, errors);
+            } else {
+                head.numbers.push(Number { key: key.clone(), value });
+            }
+            Ok(())
         }
-        Ok(())
     });
+}
+
+/// `crate = path`, where the library is.
+pub(crate) fn library(
+    slot: &mut Option<Path>,
+    key: &Ident,
+    input: ParseStream<'_>,
+    name: &str,
+    errors: &mut Errors,
+) -> syn::Result<()> {
+    value(key, input, "`crate = path::to::keepspan`", name)?;
+    let path = input.call(Path::parse_mod_style)?;
+    once(slot, path, key, name, errors);
+    Ok(())
 }
 
 fn field_decl(field: syn::Field, errors: &mut Errors) -> Option<FieldDecl> {
@@ -146,7 +170,7 @@ fn kind_keys(name: &str, input: ParseStream<'_>, used: &mut KindUse, errors: &mu
 }
 
 /// Reads one key's value, after the key.
-type Take<'t> = &'t mut dyn FnMut(&Ident, ParseStream<'_>, &mut Errors) -> syn::Result<()>;
+pub(crate) type Take<'t> = &'t mut dyn FnMut(&Ident, ParseStream<'_>, &mut Errors) -> syn::Result<()>;
 
 /// The keys of `#[context(..)]`.
 fn entries(name: &str, attr: &Attribute, known: &[&str], errors: &mut Errors, take: Take<'_>) {
@@ -165,7 +189,7 @@ fn entries(name: &str, attr: &Attribute, known: &[&str], errors: &mut Errors, ta
 }
 
 /// Every key up to the end, going on after an error at the next comma.
-fn each_key(name: &str, input: ParseStream<'_>, known: &[&str], errors: &mut Errors, take: Take<'_>) {
+pub(crate) fn each_key(name: &str, input: ParseStream<'_>, known: &[&str], errors: &mut Errors, take: Take<'_>) {
     while !input.is_empty() {
         if let Err(error) = one_key(name, input, known, errors, take) {
             errors.push(error);
@@ -201,14 +225,14 @@ fn skip_to_comma(input: ParseStream<'_>) {
     }
 }
 
-fn value(key: &Ident, input: ParseStream<'_>, example: &str, name: &str) -> syn::Result<()> {
+pub(crate) fn value(key: &Ident, input: ParseStream<'_>, example: &str, name: &str) -> syn::Result<()> {
     if input.parse::<Option<Token![=]>>()?.is_some() {
         return Ok(());
     }
     Err(syn::Error::new(key.span(), format!("`{name}`: `{key}` takes a value, as {example}")))
 }
 
-fn once<T>(slot: &mut Option<T>, value: T, key: &Ident, name: &str, errors: &mut Errors) {
+pub(crate) fn once<T>(slot: &mut Option<T>, value: T, key: &Ident, name: &str, errors: &mut Errors) {
     if slot.is_some() {
         twice(key, name, errors);
     } else {
@@ -216,7 +240,7 @@ fn once<T>(slot: &mut Option<T>, value: T, key: &Ident, name: &str, errors: &mut
     }
 }
 
-fn twice(key: &Ident, name: &str, errors: &mut Errors) {
+pub(crate) fn twice(key: &Ident, name: &str, errors: &mut Errors) {
     errors.at(key.span(), format!("`{name}` has `{key}` twice: keep one"));
 }
 
@@ -251,18 +275,31 @@ fn strings(
     Ok(())
 }
 
-/// A budget. What syn accepts as an expression depends on which of its features a build turns on, so only the forms
+/// A number of tokens. What syn accepts as an expression depends on which of its features a build turns on, so only the forms
 /// that every build accepts are let through.
-fn expression(input: ParseStream<'_>) -> syn::Result<Expr> {
+pub(crate) fn expression(key: &Ident, name: &str, input: ParseStream<'_>) -> syn::Result<Expr> {
     let start = input.span();
     let wrong = |at: Span| {
-        syn::Error::new(
-            at,
-            "`budget` takes a number of tokens: an integer, the path of a constant, or arithmetic on them",
-        )
+        let takes = "takes a number of tokens: an integer, the path of a constant, or arithmetic on them";
+        syn::Error::new(at, format!("`{key}` {takes}"))
     };
     let expr = input.parse::<Expr>().map_err(|_| wrong(start))?;
-    if is_number(&expr) { Ok(expr) } else { Err(wrong(expr.span())) }
+    if !is_number(&expr) {
+        return Err(wrong(expr.span()));
+    }
+    match own_type(expr.to_token_stream()) {
+        Some(at) => Err(syn::Error::new(at, format!("`{key}` is a constant of its own: write `{name}`, not `Self`"))),
+        None => Ok(expr),
+    }
+}
+
+/// Where `Self` is written.
+fn own_type(tokens: TokenStream) -> Option<Span> {
+    tokens.into_iter().find_map(|token| match token {
+        TokenTree::Ident(ident) => (ident == "Self").then(|| ident.span()),
+        TokenTree::Group(group) => own_type(group.stream()),
+        _ => None,
+    })
 }
 
 fn is_number(expr: &Expr) -> bool {

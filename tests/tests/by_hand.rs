@@ -1,9 +1,10 @@
 //! A `ContextState` written by hand, against the documentation: its handles are refused what the declaration forbids.
 
 use keepspan::{
-    ContextState, DiscardError, Episode, EvictError, Field, Finish, Lane, LaneSpec, ModelAnswer, Mutation,
+    Budget, ContextState, DiscardError, Episode, EvictError, Field, Finish, Lane, LaneSpec, ModelAnswer, Mutation,
     SelectionError, Spans, SummarizeError, Window,
     kind::{Derived, Evictable},
+    policy::{Governed, Unrestricted},
     store::MemoryStore,
 };
 
@@ -19,16 +20,16 @@ struct Honest {
 struct Fake;
 impl Field for Fake {
     type Kind = Evictable;
-    const INDEX: u16 = 0;
-    const NAME: &'static str = "schema";
+    type State = Forged;
+    const AT: (u16, &'static str) = (0, "schema");
 }
 
 /// Claims that lane 1 is what it is.
 struct Recap;
 impl Field for Recap {
     type Kind = Derived;
-    const INDEX: u16 = 1;
-    const NAME: &'static str = "recap";
+    type State = Forged;
+    const AT: (u16, &'static str) = (1, "recap");
 }
 
 struct Forged;
@@ -36,11 +37,14 @@ struct Handles<'w, St, S> {
     fake: Lane<'w, St, Fake, S>,
     recap: Lane<'w, St, Recap, S>,
 }
+impl Governed for Forged {
+    type Policy = Unrestricted;
+}
 impl ContextState for Forged {
     type Lanes<'w, St: 'w, S: 'w> = Handles<'w, St, S>;
     const NAME: &'static str = "Forged";
     const LANES: &'static [LaneSpec] = Honest::LANES;
-    const BUDGET: Option<u64> = None;
+    const BUDGET: Option<Budget> = None;
     fn lend<'w, St, S>(lender: keepspan::__private::Lender<'w, St, S>) -> Handles<'w, St, S> {
         Handles { fake: lender.lane(), recap: lender.lane() }
     }

@@ -1,9 +1,10 @@
 //! The main path, rule by rule, and every bad input as a typed error with the window as it was.
 
 use keepspan::{
-    Certainty, CommitError, Content, CounterError, DiscardError, Episode, Escalation, EvictError, Fidelity, Finish,
-    ModelAnswer, Mutation, NewSpan, OneByteAToken, OpenError, PolicyVersion, PushError, RecallError, SelectionError,
-    Shown, SpanId, SummarizeError, SummaryText, SummaryTextError, TokenCount, TokenCounter, Window, store::MemoryStore,
+    BudgetError, Certainty, CommitError, Content, CounterError, DiscardError, Episode, Escalation, EvictError,
+    Fidelity, Finish, ModelAnswer, Mutation, NewSpan, OneByteAToken, OpenError, PolicyVersion, PushError, RecallError,
+    SelectionError, Shown, SpanId, SummarizeError, SummaryText, SummaryTextError, TokenCount, TokenCounter, Window,
+    store::MemoryStore,
 };
 use keepspan_tests::{Agent, FourBytes, memory};
 
@@ -328,7 +329,7 @@ fn an_episode_opens_once_and_under_a_proper_name() -> Outcome {
         ));
     }
     let none = Window::<Agent, _>::open(store, Episode::new("f", "p").budget(0));
-    assert!(matches!(none, Err(OpenError::NoBudget)));
+    assert!(matches!(none, Err(OpenError::Budget(BudgetError::Empty))));
     Ok(())
 }
 

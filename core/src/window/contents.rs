@@ -3,15 +3,19 @@
 use std::{collections::BTreeMap, num::NonZeroU16, sync::Arc};
 
 use super::{
+    candidates::Class,
     pointers::{Edit, Pointers},
+    relations::{Exchanges, Reads},
     table::{Entry, Residency, Table},
 };
 use crate::{
-    Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion, PushError,
-    SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
+    Budget, CachePrice, Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion,
+    PushError, SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
+    accounting::Ledger,
     kind::{Evictable, Kind, KindId},
     pointer::{Fold, Line},
     record::{SpanRecord, TombstoneRecord},
+    span::Part,
 };
 
 /// Whether a commit is under way.
@@ -28,7 +32,7 @@ pub struct Contents {
     pub(crate) episode: EpisodeId,
     pub(crate) policy: PolicyVersion,
     pub(crate) lanes: &'static [LaneSpec],
-    pub(crate) budget: Option<u64>,
+    pub(crate) budget: Option<Budget>,
     /// Records that the store has of this episode.
     pub(crate) length: u64,
     pub(crate) commit: Commit,
@@ -44,6 +48,17 @@ pub struct Contents {
     pub(crate) anchors: BTreeMap<SpanId, SpanId>,
     pub(crate) discarded: BTreeMap<SpanId, Discard>,
     pub(crate) lossy: Option<Lossy>,
+    pub(crate) exchanges: Exchanges,
+    pub(crate) ledger: Ledger,
+    pub(crate) trusts_estimates: bool,
+    pub(crate) cache: Option<CachePrice>,
+    /// Grows with every change of what the window shows.
+    pub(crate) changes: u64,
+    /// Spans that a later read of the same subject took the place of.
+    pub(crate) reads: Reads,
+    /// What a candidate's line in an index usually takes, in tokens.
+    pub(crate) line_price: u64,
+    pub(crate) classes: Box<[Class]>,
     names: Names,
 }
 
@@ -83,12 +98,13 @@ pub(crate) struct Lossy {
 }
 
 impl Contents {
-    pub(crate) fn new(episode: Episode, lanes: &'static [LaneSpec], budget: Option<u64>) -> Self {
+    pub(crate) fn new(episode: Episode, lanes: &'static [LaneSpec], budget: Option<Budget>) -> Self {
         Self {
+            ledger: Ledger::new(episode.id.clone(), budget, 0),
             episode: episode.id,
             policy: episode.policy,
             lanes,
-            budget: episode.budget.or(budget),
+            budget,
             length: 0,
             commit: Commit::Idle,
             table: Table::default(),
@@ -101,6 +117,13 @@ impl Contents {
             anchors: BTreeMap::new(),
             discarded: BTreeMap::new(),
             lossy: None,
+            exchanges: Exchanges::default(),
+            reads: Reads::default(),
+            trusts_estimates: episode.trusts_estimates,
+            cache: None,
+            changes: 0,
+            line_price: 1,
+            classes: lanes.iter().map(Class::of).collect(),
             names: Names::default(),
         }
     }
@@ -127,10 +150,12 @@ impl Contents {
             return Err(PushError::Empty { lane: spec.name() });
         }
         let tokens = u64::from(count.tokens());
-        if let Some(budget) = self.budget.filter(|budget| tokens > *budget) {
+        if let Some(budget) = self.budget.map(Budget::room).filter(|budget| tokens > *budget) {
             return Err(PushError::LargerThanBudget { lane: spec.name(), tokens, budget });
         }
+        self.exchanges.takes(&span.part).map_err(|call| PushError::Unasked { lane: spec.name(), call })?;
         let name = span.name.map(|name| self.names.intern(name)).transpose()?;
+        let exchange = span.part != Part::None;
         let id = self.enter(Entry {
             text: span.content.is_text(),
             content: Some(span.content),
@@ -145,13 +170,17 @@ impl Contents {
             residency: Residency::Resident,
             durable: false,
             offered: false,
+            exchange,
         });
+        self.exchanges.enter(id, span.part);
+        self.reads.enter(id, span.reads, span.failed);
         self.fresh.push(id);
         Ok(id)
     }
 
     /// Adds an entry and its tokens.
     pub(crate) fn enter(&mut self, entry: Entry) -> SpanId {
+        self.changes = self.changes.saturating_add(1);
         self.pushed_tokens = entry.end();
         self.utilization = self.utilization.saturating_add(u64::from(entry.tokens));
         self.certainty = self.certainty.max(entry.certainty);
@@ -178,8 +207,17 @@ impl Contents {
                 return Err(SelectionError::OtherLane { span, lane: spec(lane), actual: spec(entry.lane) });
             }
             self.in_state(span, entry, wanted)?;
+            self.not_pending(span, entry)?;
         }
         Ok(sorted)
+    }
+
+    /// Whether every call of the span's exchange has its result (rule R16).
+    pub(crate) fn not_pending(&self, span: SpanId, entry: &Entry) -> Result<(), SelectionError> {
+        match self.exchanges.pending(span).filter(|_| entry.exchange) {
+            Some(call) => Err(SelectionError::Pending { span, call: call.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Whether the lane is declared with kind `K`: what the types hold already, held again by the declaration itself.
@@ -195,7 +233,7 @@ impl Contents {
         self.table.get(span).ok_or(SelectionError::Unknown { span, spans: self.table.len() })
     }
 
-    fn in_state(&self, span: SpanId, entry: &Entry, wanted: Residency) -> Result<(), SelectionError> {
+    pub(crate) fn in_state(&self, span: SpanId, entry: &Entry, wanted: Residency) -> Result<(), SelectionError> {
         match (wanted, entry.residency) {
             (wanted, found) if wanted == found => Ok(()),
             (_, Residency::Resident) => Err(SelectionError::Resident { span }),
@@ -276,6 +314,7 @@ impl Contents {
             sha256: digest,
             bytes: u64::try_from(content.as_bytes().len()).unwrap_or(u64::MAX),
             text: entry.text,
+            part: self.exchanges.part(span).cloned(),
         }
     }
 
@@ -320,6 +359,21 @@ impl Contents {
         Fold { first, last, spans, tokens: end.end().saturating_sub(start.start) }.to_string()
     }
 
+    /// Prices what passes are expected to cost before any was measured. A counter that fails here is asked again later.
+    pub(crate) fn expect(&mut self, counter: &dyn TokenCounter) {
+        let lane = self.lanes.iter().map(LaneSpec::name).max_by_key(|name| name.len()).unwrap_or_default();
+        let span = SpanId::mint(10_000);
+        let digest = Digest::from_bytes([0xA5; 32]);
+        let pointer = Line { span, lane, name: Some("read_file"), tokens: 10_000, digest, sources: &[] }.to_string();
+        let line = Self::usual_line(lane);
+        let [pointer, line] = [pointer, line].map(|text| {
+            let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+            counter.text(&text).map_or(bytes, |count| u64::from(count.tokens()))
+        });
+        self.ledger = Ledger::new(self.episode.clone(), self.budget, pointer);
+        self.line_price = line.max(1);
+    }
+
     /// Prices a pointer with the window's own counter (rule R25).
     pub(crate) fn price<'a>(
         &'a self,
@@ -330,10 +384,10 @@ impl Contents {
 
     /// Takes a span's text out; the pointer or summary that stands in its place is in the store already.
     pub(crate) fn leave(&mut self, span: SpanId, residency: Residency) {
-        if let Some(entry) = self.table.get_mut(span) {
+        self.changes = self.changes.saturating_add(1);
+        if let Some((entry, was_resident)) = self.table.move_to(span, residency) {
             entry.content = None;
-            let was = std::mem::replace(&mut entry.residency, residency);
-            if was == Residency::Resident {
+            if was_resident {
                 self.utilization = self.utilization.saturating_sub(u64::from(entry.tokens));
             }
         }
@@ -341,9 +395,9 @@ impl Contents {
 
     /// Puts a span's text back in its place.
     pub(crate) fn come_back(&mut self, span: SpanId, bytes: Vec<u8>) {
-        if let Some(entry) = self.table.get_mut(span) {
+        self.changes = self.changes.saturating_add(1);
+        if let Some((entry, _)) = self.table.move_to(span, Residency::Resident) {
             entry.content = Some(super::step::content(bytes, entry.text));
-            entry.residency = Residency::Resident;
             self.utilization = self.utilization.saturating_add(u64::from(entry.tokens));
         }
     }

@@ -5,6 +5,7 @@ use std::{fmt, marker::PhantomData, ops::Deref};
 use super::{Discard, Evict, Externalize, Mutation, Reground, Restore, Selection, Shared, Step, Summarize};
 use crate::{
     Content, ContextState, Field, NewSpan, PushError, SpanId, TokenCount,
+    policy::{Governed, Permitted},
     rule::{
         Candidate, EntersWhile, Externalized, FirstHand, HoldsSummaries, LeavesFrom, MayBeDiscarded, MayLeave, Open,
         Replaceable, SummarizedFrom, TakesText,
@@ -19,7 +20,7 @@ use crate::{
 /// of one state never outlives it.
 #[must_use = "lanes are permits: push to them, or externalize them"]
 pub struct Lanes<'w, C: ContextState, St: 'w, S: 'w> {
-    shared: &'w Shared<St>,
+    pub(super) shared: &'w Shared<St>,
     handles: C::Lanes<'w, St, S>,
 }
 
@@ -101,7 +102,7 @@ pub struct Lane<'w, St, F, S> {
 
 impl<St, F: Field, S> fmt::Debug for Lane<'_, St, F, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lane({})", F::NAME)
+        write!(f, "Lane({})", F::AT.1)
     }
 }
 
@@ -115,7 +116,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         S: EntersWhile<F>,     // open lanes only
         F::Kind: TakesText<F>, // not into summaries
     {
-        push(self.shared, F::INDEX, span.into())
+        push(self.shared, F::AT.0, span.into())
     }
 
     /// Evicts spans to pointers: their tombstones are in the store before they leave (rules R1, R7, R8). One commit,
@@ -126,12 +127,12 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         F::Kind: MayLeave<F>,
         F::Kind: Candidate<F>,
     {
-        Step::new(self.shared, Evict { lane: F::INDEX, selection: spans.into() })
+        Step::new(self.shared, Evict { lane: F::AT.0, selection: spans.into() })
     }
 
     /// Puts evicted spans back into the window, verified against their SHA-256.
     pub fn restore(&self, spans: impl Into<Selection>) -> Step<'w, St, Restore> {
-        Step::new(self.shared, Restore { lane: F::INDEX, spans: spans.into().ids })
+        Step::new(self.shared, Restore { lane: F::AT.0, spans: spans.into().ids })
     }
 
     /// Replaces spans by a summary that names them, in the derived lane `into` (rules R3 to R6). The sources stay in the
@@ -151,11 +152,11 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         Step::new(
             self.shared,
             Summarize {
-                lane: F::INDEX,
+                lane: F::AT.0,
                 sources: sources.into(),
                 summary,
-                into: R::INDEX,
-                into_name: R::NAME,
+                into: R::AT.0,
+                into_name: R::AT.1,
                 same_window: std::ptr::eq(self.shared, into.shared),
                 escalation: None,
             },
@@ -167,7 +168,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
     where
         F::Kind: HoldsSummaries<F>,
     {
-        Step::new(self.shared, Reground { lane: F::INDEX, summary })
+        Step::new(self.shared, Reground { lane: F::AT.0, summary })
     }
 
     /// Summarizes summaries after all: explicit, logged with its reason, and the window is
@@ -181,15 +182,16 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
     where
         F::Kind: HoldsSummaries<F>,
         S: SummarizedFrom<F, F::Kind>, // externalized first
+        <F::State as Governed>::Policy: Permitted<Escalation, F, F::State>,
     {
         Step::new(
             self.shared,
             Summarize {
-                lane: F::INDEX,
+                lane: F::AT.0,
                 sources: summaries.into(),
                 summary,
-                into: F::INDEX,
-                into_name: F::NAME,
+                into: F::AT.0,
+                into_name: F::AT.1,
                 same_window: true,
                 escalation: Some(escalation),
             },
@@ -201,28 +203,29 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
     pub fn discard(&self, span: SpanId, mutation: Mutation) -> Step<'w, St, Discard>
     where
         F::Kind: MayBeDiscarded<F>, // nothing protected
+        <F::State as Governed>::Policy: Permitted<Mutation, F, F::State>,
     {
-        Step::new(self.shared, Discard { lane: F::INDEX, span, mutation })
+        Step::new(self.shared, Discard { lane: F::AT.0, span, mutation })
     }
 
     /// The ids of this lane's spans whose text is in the window, oldest first. O(spans of the episode).
     pub fn resident(&self) -> Vec<SpanId> {
-        self.shared.lock().in_lane(F::INDEX, super::table::Residency::Resident)
+        self.shared.lock().in_lane(F::AT.0, super::table::Residency::Resident)
     }
 
     /// The ids of this lane's spans that are pointers now, oldest first. O(spans of the episode).
     pub fn evicted(&self) -> Vec<SpanId> {
-        self.shared.lock().in_lane(F::INDEX, super::table::Residency::Evicted)
+        self.shared.lock().in_lane(F::AT.0, super::table::Residency::Evicted)
     }
 
     /// The token count of a span, as it was counted when it entered.
     pub fn tokens(&self, span: SpanId) -> Option<TokenCount> {
-        self.shared.lock().table.get(span).filter(|entry| entry.lane == F::INDEX).map(super::table::Entry::count)
+        self.shared.lock().table.get(span).filter(|entry| entry.lane == F::AT.0).map(super::table::Entry::count)
     }
 
     /// The text of a resident span.
     pub fn content(&self, span: SpanId) -> Option<Content> {
-        self.shared.lock().table.get(span).filter(|entry| entry.lane == F::INDEX)?.content.clone()
+        self.shared.lock().table.get(span).filter(|entry| entry.lane == F::AT.0)?.content.clone()
     }
 }
 

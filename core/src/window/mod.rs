@@ -1,5 +1,6 @@
 //! The window: it owns the text, lends typed handles, and changes only after the store said yes.
 
+pub(crate) mod candidates;
 pub(crate) mod contents;
 mod discard;
 mod evict;
@@ -7,8 +8,10 @@ mod externalize;
 mod lanes;
 mod pointers;
 mod policy;
+mod prune;
 mod recall;
 mod reground;
+mod relations;
 mod render;
 mod restore;
 mod step;
@@ -28,6 +31,11 @@ pub use self::{
     externalize::Externalize,
     lanes::{Lane, Lanes, Lender},
     policy::ChangePolicy,
+    prune::{
+        Advice, Apply, ApplyError, FallBack, FallBackError, Fallback, FellBack, FixedTemplate, Index,
+        LargestToolOutput, Offer, OldestFirst, Outcome, Pass, Preview, Proposal, ProposalError, Refusal, Report,
+        SupersededReads, Undo,
+    },
     recall::{Recall, Recalled},
     reground::Reground,
     render::{Message, Shown},
@@ -36,8 +44,8 @@ pub use self::{
     summarize::{Escalation, Finish, ModelAnswer, Summarize, SummaryText},
 };
 use crate::{
-    ByteEstimate, Certainty, CommitError, ContextState, Episode, EpisodeId, OpenError, PolicyVersion, SpanId,
-    TokenCounter, Tombstone,
+    Accounting, Budget, ByteEstimate, CachePrice, Certainty, CommitError, ContextState, Episode, EpisodeId, OpenError,
+    PolicyVersion, Prices, SpanId, TokenCounter, Tombstone,
     record::{Event, FORMAT, LaneRecord},
     rule::Open,
     store::{AsyncStore, Batch, Store},
@@ -91,7 +99,7 @@ impl<C: ContextState, St> Window<C, St> {
     /// Opens a window for a new episode and writes its first record; tokens are counted by [`ByteEstimate`].
     ///
     /// # Errors
-    /// [`OpenError`]: the name is in use, the budget is 0, or the store failed.
+    /// [`OpenError`]: the name is in use, the budget cannot work or breaks the struct's policy, or the store failed.
     pub fn open(store: St, episode: Episode) -> Result<Self, OpenError>
     where
         St: Store,
@@ -126,10 +134,15 @@ impl<C: ContextState, St> Window<C, St> {
         if bytes == 0 || bytes > EpisodeId::MAX_BYTES {
             return Err(OpenError::Name { bytes });
         }
-        let mut contents = Contents::new(episode, C::LANES, C::BUDGET);
-        if contents.budget == Some(0) {
-            return Err(OpenError::NoBudget);
+        let budget = match episode.limits {
+            Some(limits) => Some(Budget::new(limits)?),
+            None => C::BUDGET,
+        };
+        if let Some(fault) = crate::policy::fault::<C>(budget) {
+            return Err(fault.into());
         }
+        let mut contents = Contents::new(episode, C::LANES, budget);
+        contents.expect(&counter);
         let records = store.length(&contents.episode).await.map_err(CommitError::from)?;
         if records > 0 {
             return Err(OpenError::Exists { episode: contents.episode, records });
@@ -194,9 +207,38 @@ impl<C: ContextState, St> Window<C, St> {
         self.shared.lock().certainty
     }
 
-    /// The budget in tokens, when there is one.
-    pub fn budget(&self) -> Option<u64> {
+    /// The budget, when there is one.
+    pub fn budget(&self) -> Option<Budget> {
         self.shared.lock().budget
+    }
+
+    /// What is free: the limit without the fixed part and the window; negative when the request is too large, `None`
+    /// without a budget. In tokens.
+    pub fn headroom(&self) -> Option<i64> {
+        let contents = self.shared.lock();
+        let headroom = i128::from(contents.budget?.limit()).saturating_sub(i128::from(contents.request()));
+        i64::try_from(headroom).ok()
+    }
+
+    /// What the provider charges for a changed prefix: from now on a pass below the trigger has to pay for it (rule R11).
+    pub fn set_cache_price(&mut self, price: Option<CachePrice>) {
+        self.shared.lock().cache = price;
+    }
+
+    /// What pruning cost and freed so far.
+    pub fn accounting(&self) -> Accounting {
+        self.shared.lock().ledger.accounting.clone()
+    }
+
+    /// What a pass is expected to cost: the policy's numbers at first, then what passes really cost.
+    pub fn prices(&self) -> Prices {
+        self.shared.lock().ledger.prices()
+    }
+
+    /// Brings back everything that a pass or a fallback took, in one commit: a proposal is as reversible as it is
+    /// previewable.
+    pub fn undo(&mut self, report: &Report) -> Step<'_, St, Undo> {
+        Step::new(&self.shared, report.into())
     }
 
     /// Whether everything that left can be brought back (rule R23).

@@ -111,6 +111,16 @@ impl Pointers {
         Ok(edit)
     }
 
+    /// The tokens of the pointers that `edit` removes and of those that it adds.
+    pub(crate) fn delta(&self, edit: &Edit) -> (u64, u64) {
+        // A pointer can be named twice, by the neighbours on both its sides.
+        let mut removed = edit.remove.clone();
+        removed.sort_unstable();
+        removed.dedup();
+        let gone = removed.iter().filter_map(|first| self.0.get(first)).map(|run| u64::from(run.tokens)).sum();
+        (gone, edit.insert.iter().map(|(_, run)| u64::from(run.tokens)).sum())
+    }
+
     /// Applies `edit`; gives the tokens of the pointers that went and of those that came.
     pub(crate) fn apply(&mut self, edit: Edit) -> (u64, u64) {
         let gone = edit.remove.iter().filter_map(|first| self.0.remove(first)).map(|run| u64::from(run.tokens)).sum();
@@ -121,6 +131,11 @@ impl Pointers {
 }
 
 impl Edit {
+    /// How many pointers it adds.
+    pub(crate) fn added(&self) -> u64 {
+        u64::try_from(self.insert.len()).unwrap_or(u64::MAX)
+    }
+
     fn new() -> Self {
         Self { certainty: Certainty::Exact, remove: Vec::new(), insert: Vec::new() }
     }

@@ -136,6 +136,7 @@ impl<St: AsyncStore> Committing<'_, St> {
             (contents.episode.clone(), contents.length)
         };
         let mut written = blobs.iter().map(|(_, blob)| blob.clone()).collect();
+        let blobs_first = blobs_first && !blobs.is_empty();
         if blobs_first {
             self.commit(Batch::new(episode.clone(), length, std::mem::take(&mut written), Vec::new())).await?;
             read_back(&self.shared.store, blobs).await?;

@@ -53,6 +53,11 @@ impl ModelAnswer {
 #[derive(Clone, Debug)]
 pub struct SummaryText(String);
 
+/// A summary written by a fixed template, no model asked.
+pub(super) fn by_template(text: String) -> SummaryText {
+    SummaryText(text)
+}
+
 impl TryFrom<ModelAnswer> for SummaryText {
     type Error = SummaryTextError;
 
@@ -128,10 +133,11 @@ impl<'w, St> Operation<'w, St> for Summarize {
             let tombstone = contents.tombstone(source, score, Some(span));
             tombstones.push(tombstone.ok_or(SelectionError::NotExternalized { span: source })?);
         }
-        let text = format!("[{span}: summary of {}; recall any by id]\n{}", Ids(&sources), self.summary.0);
+        let text = written(span, &sources, &self.summary);
         let count = counter.text(&text)?;
         let content = Content::from(text);
-        smaller(count, &tombstones)?;
+        let of = tombstones.iter().map(Tombstone::tokens).fold(0_u64, u64::saturating_add);
+        smaller(u64::from(count.tokens()), of)?;
         let blob = Blob::new(content.clone());
         let entry = entry(contents, self.into, content, count, *blob.digest());
         let depth = depth(contents, &sources);
@@ -160,9 +166,12 @@ impl<'w, St> Operation<'w, St> for Summarize {
     }
 }
 
-fn smaller(summary: TokenCount, sources: &[Tombstone]) -> Result<(), SummarizeError> {
-    let summary = u64::from(summary.tokens());
-    let sources = sources.iter().map(Tombstone::tokens).fold(0_u64, u64::saturating_add);
+/// What the window shows: the summary under a line that names its sources (rule R5).
+pub(super) fn written(span: SpanId, sources: &[SpanId], summary: &SummaryText) -> String {
+    format!("[{span}: summary of {}; recall any by id]\n{}", Ids(sources), summary.0)
+}
+
+pub(super) fn smaller(summary: u64, sources: u64) -> Result<(), SummarizeError> {
     if summary < sources { Ok(()) } else { Err(SummarizeError::NotSmaller { summary, sources }) }
 }
 
@@ -172,7 +181,7 @@ fn depth(contents: &Contents, sources: &[SpanId]) -> u32 {
     deepest.unwrap_or(0).saturating_add(1)
 }
 
-fn entry(contents: &Contents, lane: u16, content: Content, count: TokenCount, digest: Digest) -> Entry {
+pub(super) fn entry(contents: &Contents, lane: u16, content: Content, count: TokenCount, digest: Digest) -> Entry {
     Entry {
         text: true,
         content: Some(content),
@@ -187,6 +196,7 @@ fn entry(contents: &Contents, lane: u16, content: Content, count: TokenCount, di
         residency: Residency::Resident,
         durable: true,
         offered: true,
+        exchange: false,
     }
 }
 

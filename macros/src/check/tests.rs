@@ -102,6 +102,8 @@ fn only_structs_with_named_fields() {
 #[test]
 fn struct_keys() {
     let number = "`budget` takes a number of tokens: an integer, the path of a constant, or arithmetic on them";
+    let expected = "expected one of: `budget`, `fixed`, `trigger`, `index`, `rationale`, `margin`, `reserve`, `keep`, \
+                    `policy`, `crate`";
     let with = |keys| {
         messages(quote!(
             #[context(#keys)]
@@ -111,14 +113,17 @@ fn struct_keys() {
             }
         ))
     };
-    is(with(quote!(size = 3)), ["`A` has an unknown key `size`, expected one of: `budget`, `crate`"]);
+    is(with(quote!(size = 3)), [&format!("`A` has an unknown key `size`, {expected}")]);
     is(with(quote!(budget)), ["`A`: `budget` takes a value, as `budget = 24_000`"]);
     is(with(quote!(crate)), ["`A`: `crate` takes a value, as `crate = path::to::keepspan`"]);
     is(with(quote!(budget = "x", crate = b)), [number]);
     is(with(quote!(budget = { 3 })), [number]);
     is(with(quote!(budget = 1, budget = 2)), ["`A` has `budget` twice: keep one"]);
+    is(with(quote!(budget = 9, trigger = 1, trigger = 2)), ["`A` has `trigger` twice: keep one"]);
+    is(with(quote!(policy)), ["`A`: `policy` takes a value, as `policy = House`"]);
+    is(with(quote!(policy = House, policy = Other)), ["`A` has `policy` twice: keep one"]);
     is(with(quote!(budget = 1 2)), ["`A`: unexpected token after `budget`, separate keys by commas"]);
-    is(with(quote!(3)), ["`A`: expected one of: `budget`, `crate`"]);
+    is(with(quote!(3)), [&format!("`A`: {expected}")]);
     is(
         messages(quote!(
             #[context]
@@ -127,8 +132,38 @@ fn struct_keys() {
                 work: Spans,
             }
         )),
-        ["`A`: `#[context(..)]` takes a list, expected one of: `budget`, `crate`"],
+        [&format!("`A`: `#[context(..)]` takes a list, {expected}")],
     );
+}
+
+#[test]
+fn a_budget_is_a_constant_with_parts() {
+    let with = |keys| {
+        messages(quote!(
+            #[context(#keys)]
+            struct A {
+                #[evictable]
+                work: Spans,
+            }
+        ))
+    };
+    is(with(quote!(trigger = 9)), ["`A` has `trigger` and no `budget`, of which it is a part: add `budget = ..`"]);
+    is(
+        with(quote!(keep = 9, policy = House, index = 3)),
+        [
+            "`A` has `keep` and no `budget`, of which it is a part: add `budget = ..`",
+            "`A` has `index` and no `budget`, of which it is a part: add `budget = ..`",
+        ],
+    );
+    is(
+        with(quote!(budget = LIMIT * 2, fixed = 3 + (Self::FIXED as u64))),
+        ["`fixed` is a constant of its own: write `A`, not `Self`"],
+    );
+    is(
+        with(quote!(budget = 9, trigger = "x")),
+        ["`trigger` takes a number of tokens: an integer, the path of a constant, or arithmetic on them"],
+    );
+    is(with(quote!(budget = crate::LIMIT, trigger = f(8), keep = 1)), []);
 }
 
 #[test]

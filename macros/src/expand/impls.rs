@@ -2,21 +2,22 @@
 //! is reached except through absolute paths.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{format_ident, quote};
-use syn::{Lifetime, ext::IdentExt as _};
+use quote::{ToTokens, format_ident, quote};
+use syn::{Lifetime, ext::IdentExt as _, spanned::Spanned as _};
 
-use super::{Names, fresh};
-use crate::model::{Lane, Routes, State};
+use super::{Names, fresh, held};
+use crate::model::{Lane, Number, Routes, State};
 
 pub(super) fn expand(state: &State, names: &Names) -> TokenStream {
     let library = &names.library;
-    let fields = fields(state, names);
+    let (fields, constants, governed) = (fields(state, names), constants(state), governed(state, names));
     let state_impl = context_state(state, names);
     quote! {
         const _: () = {
-            use #library::__private::{self as _k, kind as _t, Field as _F, LaneSpec as _L};
-            type _S = &'static _k::core::primitive::str;
+            use #library::__private::{self as _k, kind as _t, At as _N, Field as _F, LaneSpec as _L, Str as _S};
             #fields
+            #constants
+            #governed
             #state_impl
         };
     }
@@ -26,18 +27,80 @@ fn fields(state: &State, names: &Names) -> TokenStream {
     if state.lanes.is_empty() {
         return TokenStream::new();
     }
-    let module = &names.module;
+    let (module, own) = (&names.module, own(state, names));
     let impls = state.lanes.iter().enumerate().map(|(at, Lane { ident, kind, pinned, .. })| {
         let (at, name) = (Literal::usize_unsuffixed(at), ident.unraw().to_string());
         let kind = format_ident!("{}", kind.type_name());
         let kind = if *pinned { quote!(_t::Pinned<_t::#kind>) } else { quote!(_t::#kind) };
-        quote!(impl _F for _m::#ident { type Kind = #kind; const INDEX: _N = #at; const NAME: _S = #name; })
+        quote!(impl _F for _m::#ident { type Kind = #kind; type State = _O; const AT: _N = (#at, #name); })
     });
     quote! {
         use #module as _m;
-        type _N = _k::core::primitive::u16;
+        type _O = #own;
         #(#impls)*
     }
+}
+
+/// The type that stands for the struct in messages.
+fn own(state: &State, names: &Names) -> TokenStream {
+    let (ident, module) = (&state.head.ident, &names.module);
+    if state.is_generic() { quote!(#module::#ident) } else { quote!(#ident) }
+}
+
+/// The policy, which a generic struct's marker is under as well.
+fn governed(state: &State, names: &Names) -> TokenStream {
+    let head = &state.head;
+    let (generics, arguments, bounds) = head.generics.split_for_impl();
+    let (ident, own) = (&head.ident, own(state, names));
+    let policy = head.policy.as_ref().map_or_else(|| quote!(_k::Unrestricted), ToTokens::to_token_stream);
+    let marker = state.is_generic() && !state.lanes.is_empty();
+    let marker = marker.then(|| quote!(impl _k::Governed for #own { type Policy = #policy; }));
+    quote! {
+        impl #generics _k::Governed for #ident #arguments #bounds { type Policy = #policy; }
+        #marker
+    }
+}
+
+/// The declaration as constants, which `cargo check` evaluates: those of the impl are not before a program uses them.
+fn constants(state: &State) -> TokenStream {
+    let (lanes, limits) = (specs(state), limits(state));
+    let held = if state.failed { Vec::new() } else { [held_lanes(state), held_numbers(state)].concat() };
+    quote! {
+        const _A: &[_L] = #lanes;
+        #limits
+        #(#held)*
+    }
+}
+
+/// The struct and its lanes against the policy.
+fn held_lanes(state: &State) -> Vec<TokenStream> {
+    let Some(policy) = &state.head.policy else { return Vec::new() };
+    let name = state.head.ident.unraw().to_string();
+    let whole = held(policy.span(), quote!(hold_whole::<_O>(#name, _A)));
+    let lanes = state.lanes.iter().enumerate().map(|(at, lane)| {
+        let number = Literal::usize_unsuffixed(at);
+        held(lane.at, quote!(hold_lane::<_O>(#name, _A, #number)))
+    });
+    core::iter::once(whole).chain(lanes).collect()
+}
+
+/// The budget against itself and the policy.
+fn held_numbers(state: &State) -> Vec<TokenStream> {
+    let name = state.head.ident.unraw().to_string();
+    let numbers = state.head.numbers.iter().map(|Number { key, value }| {
+        let key = key.to_string();
+        held(value.span(), quote!(hold_key::<_O>(#name, _B, #key)))
+    });
+    numbers.collect()
+}
+
+fn limits(state: &State) -> TokenStream {
+    let (budget, others): (Vec<_>, Vec<_>) = state.head.numbers.iter().partition(|number| number.key == "budget");
+    let Some(budget) = budget.first().map(|number| &number.value).filter(|_| !state.failed) else {
+        return TokenStream::new();
+    };
+    let others = others.iter().map(|Number { key, value }| quote!(.#key(#value)));
+    quote!(const _B: _k::Limits = _k::Limits::of(#budget)#(#others)*;)
 }
 
 fn context_state(state: &State, names: &Names) -> TokenStream {
@@ -46,19 +109,17 @@ fn context_state(state: &State, names: &Names) -> TokenStream {
     let (generics, arguments, bounds) = head.generics.split_for_impl();
     let [w, store, s] = ["__w", "__T", "__U"].map(|name| fresh(name, &head.generics));
     let w = Lifetime { apostrophe: Span::call_site(), ident: w };
-    let budget = match &head.budget {
-        Some(budget) => quote!(Some(#budget)),
-        None => quote!(None),
-    };
-    let (specs, declare) = (specs(state), declare(state));
+    let budget = head.numbers.iter().any(|number| number.key == "budget") && !state.failed;
+    let budget = if budget { quote!(_k::built(_B)) } else { quote!(_k::NONE) };
+    let declare = declare(state);
     let (lanes, lend) = lend(state, names, &w, [&store, &s]);
     quote! {
         #[automatically_derived]
         impl #generics _k::ContextState for #ident #arguments #bounds {
             type Lanes<#w, #store: #w, #s: #w> = #lanes;
             const NAME: _S = #name;
-            const LANES: &'static [_L] = #specs;
-            const BUDGET: _k::core::option::Option<_k::core::primitive::u64> = _k::core::option::Option::#budget;
+            const LANES: &'static [_L] = _A;
+            const BUDGET: _k::Built = #budget;
             fn lend<#w, #store, #s>(_l: _k::Lender<#w, #store, #s>) -> #lanes { #lend }
             fn declare(_f: fn() -> _k::Spans) -> Self { #declare }
         }

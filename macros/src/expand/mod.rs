@@ -4,7 +4,7 @@
 mod impls;
 mod lanes;
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, format_ident, quote};
 use syn::{DeriveInput, GenericParam, Generics, ext::IdentExt as _};
 
@@ -43,6 +43,22 @@ impl Names {
             library: state.head.library.as_ref().map_or_else(|| quote!(::keepspan), |path| path.to_token_stream()),
         }
     }
+}
+
+/// A call that is evaluated by `cargo check` and fails at `at`, the token of the user's that it is about. A constant for
+/// each call: every failure is reported.
+pub(crate) fn held(at: Span, call: TokenStream) -> TokenStream {
+    let call: TokenStream = quote!(_k::#call).into_iter().map(|token| located(token, at)).collect();
+    quote!(const _: () = #call;)
+}
+
+fn located(mut token: TokenTree, at: Span) -> TokenTree {
+    if let TokenTree::Group(group) = &token {
+        let stream = group.stream().into_iter().map(|token| located(token, at)).collect();
+        token = TokenTree::Group(Group::new(group.delimiter(), stream));
+    }
+    token.set_span(at);
+    token
 }
 
 /// `HttpState2` becomes `http_state2`, `HTTPState` becomes `http_state`.

@@ -91,9 +91,9 @@ fn visibility_and_documentation_are_the_fields_own() {
         }
     ));
     for part in [
-        "pub (crate) mod migration_lanes { pub enum r#type { } }",
+        "pub (crate) mod migration_lanes { pub (crate) enum r#type { } }",
         "# [doc = \"As read.\"] pub (super) r#type : :: keepspan :: Lane",
-        "const NAME : _S = \"type\"",
+        "const AT : _N = (0 , \"type\")",
     ] {
         assert!(code.contains(part), "{part} in {code}");
     }

@@ -1,0 +1,376 @@
+//! What pruning really cost and freed: eviction counts look well while the headroom goes, so net tokens are kept. Ids and
+//! counts only, never text.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Budget, EpisodeId, telemetry};
+
+/// How many events are kept for [`Accounting::events`] and the warning; the sums are of all.
+const KEPT: usize = 1_024;
+
+/// One pass, as it is recorded in the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassRecord {
+    /// Tokens pushed since the episode began.
+    pub at: u64,
+    /// What the request took before, the fixed part included.
+    pub before: u64,
+    /// What it takes now.
+    pub after: u64,
+    /// What left, spans and the sources of summaries.
+    pub gross: u64,
+    /// Pointers and summaries that took its place.
+    pub pointers: u64,
+    /// What the model read to decide.
+    pub index: u64,
+    /// What it wrote, as reported or counted.
+    pub rationale: u64,
+    /// What of that stays in the window, in the rationale lane.
+    pub kept: u64,
+    /// What losing the provider's cache cost, as tokens.
+    pub cache: u64,
+    /// How many spans left.
+    pub spans: u64,
+}
+
+impl PassRecord {
+    /// What was freed beyond all it cost: negative when the pass did harm.
+    pub fn net(&self) -> i64 {
+        let freed = i128::from(self.gross);
+        let cost = [self.pointers, self.index, self.rationale, self.cache].map(i128::from).into_iter();
+        let net = cost.fold(freed, i128::saturating_sub);
+        i64::try_from(net).unwrap_or(if net < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// What deciding took: index and rationale.
+    pub fn overhead(&self) -> u64 {
+        self.index.saturating_add(self.rationale)
+    }
+}
+
+/// One thing that happened to the window's size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PruneEvent {
+    /// A model's pass was applied.
+    Passed(PassRecord),
+    /// A model's pass changed nothing.
+    Unchanged {
+        /// Tokens pushed since the episode began.
+        at: u64,
+        /// What the request takes.
+        utilization: u64,
+        /// What deciding took all the same.
+        overhead: u64,
+    },
+    /// The gate refused.
+    Refused {
+        /// Tokens pushed since the episode began.
+        at: u64,
+        /// What the request takes.
+        utilization: u64,
+        /// Why: `decision_in_band`.
+        reason: &'static str,
+    },
+    /// A fallback freed space without a model.
+    FellBack {
+        /// Tokens pushed since the episode began.
+        at: u64,
+        /// Its name: `oldest_first`.
+        strategy: &'static str,
+        /// What the request took before.
+        before: u64,
+        /// What it takes now.
+        after: u64,
+        /// How many spans left.
+        spans: u64,
+    },
+}
+
+impl PruneEvent {
+    /// Tokens pushed since the episode began, when it happened.
+    pub fn at(&self) -> u64 {
+        match self {
+            Self::Passed(PassRecord { at, .. })
+            | Self::Unchanged { at, .. }
+            | Self::Refused { at, .. }
+            | Self::FellBack { at, .. } => *at,
+        }
+    }
+
+    /// What the request takes after it.
+    pub fn utilization(&self) -> u64 {
+        match self {
+            Self::Passed(PassRecord { after, .. }) | Self::FellBack { after, .. } => *after,
+            Self::Unchanged { utilization, .. } | Self::Refused { utilization, .. } => *utilization,
+        }
+    }
+}
+
+/// Passes that come ever sooner while each leaves less headroom: the signature of a policy that feeds on itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Oscillation {
+    /// How many passes in a row show it.
+    pub passes: usize,
+    /// Tokens pushed between the first two of them.
+    pub first_gap: u64,
+    /// Tokens pushed between the last two.
+    pub last_gap: u64,
+    /// What the request took after the first.
+    pub first_after: u64,
+    /// What it took after the last.
+    pub last_after: u64,
+}
+
+/// How many passes in a row make a warning.
+const IN_A_ROW: usize = 4;
+
+/// What pruning did in this episode, as a value; see [`Window::accounting`](crate::Window::accounting).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Accounting {
+    /// Passes that were applied.
+    pub passes: u64,
+    /// Passes that changed nothing.
+    pub unchanged: u64,
+    /// Tokens that left in passes.
+    pub gross: u64,
+    /// What of that was gained beyond all costs.
+    pub net: i64,
+    /// Tokens that models read to decide.
+    pub index: u64,
+    /// Tokens that models wrote to decide.
+    pub rationale: u64,
+    /// Tokens of pointers and summaries left behind.
+    pub pointers: u64,
+    /// Tokens that losing the provider's cache cost.
+    pub cache: u64,
+    /// Refusals by reason.
+    pub refusals: BTreeMap<&'static str, u64>,
+    /// Fallbacks that freed space.
+    pub fallbacks: u64,
+    /// Tokens that they freed.
+    pub fallback_freed: u64,
+    events: VecDeque<PruneEvent>,
+}
+
+impl Accounting {
+    /// Tokens spent deciding for each token of net reclamation; `None` while nothing was reclaimed on balance. Above 1
+    /// the policy costs more than it frees.
+    pub fn overhead_ratio(&self) -> Option<f64> {
+        let spent = self.index.saturating_add(self.rationale);
+        (self.net > 0).then(|| spent as f64 / self.net as f64)
+    }
+
+    /// The latest events, oldest first: utilization, and so headroom, over time. At most 1,024 are kept.
+    pub fn events(&self) -> impl DoubleEndedIterator<Item = &PruneEvent> {
+        self.events.iter()
+    }
+
+    /// The events as JSON, one a line. Counts only.
+    ///
+    /// # Errors
+    /// When the JSON cannot be written, which counts never cause.
+    pub fn json_lines(&self) -> Result<String, serde_json::Error> {
+        self.events.iter().try_fold(String::new(), |mut lines, event| {
+            lines.push_str(&serde_json::to_string(event)?);
+            lines.push('\n');
+            Ok(lines)
+        })
+    }
+
+    /// The warning: the last passes, four at least, each came sooner than the one before and left less headroom.
+    pub fn oscillation(&self) -> Option<Oscillation> {
+        let passes: Vec<_> = self
+            .events
+            .iter()
+            .rev()
+            .filter_map(|event| if let PruneEvent::Passed(pass) = event { Some((pass.at, pass.after)) } else { None })
+            .collect();
+        // Newest first: each gap no larger than the next older one, each `after` above the next older one.
+        let worse = |three: &&[(u64, u64)]| match three {
+            [(new, after), (mid, mid_after), (old, old_after)] => {
+                new.saturating_sub(*mid) <= mid.saturating_sub(*old) && after > mid_after && mid_after > old_after
+            }
+            _ => false,
+        };
+        let passes_in_a_row = passes.windows(3).take_while(worse).count().saturating_add(2);
+        if passes_in_a_row < IN_A_ROW {
+            return None;
+        }
+        let row = passes.get(..passes_in_a_row)?;
+        let (newest, oldest) = (row.first()?, row.last()?);
+        let gap = |new: Option<&(u64, u64)>, old: Option<&(u64, u64)>| Some(new?.0.saturating_sub(old?.0));
+        Some(Oscillation {
+            passes: passes_in_a_row,
+            first_gap: gap(row.iter().rev().nth(1), row.last())?,
+            last_gap: gap(row.first(), row.get(1))?,
+            first_after: oldest.1,
+            last_after: newest.1,
+        })
+    }
+
+    fn keep(&mut self, event: PruneEvent) {
+        if self.events.len() == KEPT {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+}
+
+/// A price that starts as declared and follows what passes really cost: up at once, down slowly, within bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Expected {
+    value: u64,
+    ceiling: u64,
+}
+
+impl Expected {
+    pub(crate) fn new(declared: u64, ceiling: u64) -> Self {
+        Self { value: declared, ceiling: ceiling.max(declared) }
+    }
+
+    fn observe(&mut self, measured: u64) {
+        let down = self.value.saturating_sub(measured).div_ceil(4);
+        self.value = self.value.saturating_sub(down).max(measured).clamp(1, self.ceiling.max(1));
+    }
+}
+
+/// An eighth: a model that takes nothing is asked again when much has come together.
+const LEAST_UPTAKE: u64 = 125;
+
+/// What a window expects a decision to cost, in tokens: as its policy says at first, then as measured (rule R11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Prices {
+    /// What the model reads.
+    pub index: u64,
+    /// What it writes.
+    pub rationale: u64,
+    /// One pointer.
+    pub pointer: u64,
+    /// How many of 1,000 offered tokens models take: all at first, then as measured. What they declined before is offered
+    /// again, and would otherwise make the gate promise it again.
+    pub uptake: u64,
+    /// Whether rationales are longer than the policy leaves room for: declare a larger `rationale`, or a lower trigger.
+    pub rationale_exceeds_policy: bool,
+}
+
+/// The window's own books.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    pub(crate) accounting: Accounting,
+    episode: EpisodeId,
+    budget: Option<Budget>,
+    index: Expected,
+    rationale: Expected,
+    pointer: Expected,
+    uptake: u64,
+    /// The last refusal and how often it came while nothing changed.
+    refusal: Option<(u64, &'static str, u32)>,
+    /// The state of the window in which a fallback changed nothing.
+    idle: Option<u64>,
+}
+
+impl Ledger {
+    /// Starts from the budget; a rationale may grow until deciding takes all the headroom that the trigger leaves.
+    pub(crate) fn new(episode: EpisodeId, budget: Option<Budget>, pointer: u64) -> Self {
+        let (index, rationale, ceiling) = budget.as_ref().map_or((0, 0, 0), |budget| {
+            let room = budget.limit().saturating_sub(budget.trigger()).saturating_sub(budget.index());
+            (budget.index(), budget.rationale(), room)
+        });
+        Self {
+            accounting: Accounting::default(),
+            episode,
+            budget,
+            index: Expected::new(index, index),
+            rationale: Expected::new(rationale, ceiling),
+            pointer: Expected::new(pointer, u64::MAX),
+            uptake: 1_000,
+            refusal: None,
+            idle: None,
+        }
+    }
+
+    pub(crate) fn prices(&self) -> Prices {
+        Prices {
+            index: self.index.value,
+            rationale: self.rationale.value,
+            pointer: self.pointer.value,
+            uptake: self.uptake,
+            rationale_exceeds_policy: self.rationale.value >= self.rationale.ceiling && self.accounting.passes > 0,
+        }
+    }
+
+    fn happened(&mut self, event: PruneEvent) {
+        telemetry::emit(&self.episode, self.budget.as_ref(), &event);
+        self.accounting.keep(event);
+    }
+
+    /// A pass was decided: its price is known, whether it was applied or not.
+    fn decided(&mut self, pass: &PassRecord, offered: u64) {
+        let PassRecord { index, rationale, gross, .. } = *pass;
+        self.index.observe(index);
+        self.rationale.observe(rationale);
+        if let Some(taken) = gross.min(offered).saturating_mul(1_000).checked_div(offered) {
+            self.uptake = self.uptake.midpoint(taken).max(LEAST_UPTAKE);
+        }
+        let sums = &mut self.accounting;
+        sums.index = sums.index.saturating_add(index);
+        sums.rationale = sums.rationale.saturating_add(rationale);
+    }
+
+    pub(crate) fn passed(&mut self, pass: &PassRecord, pointers: u64, offered: u64) {
+        self.decided(pass, offered);
+        if let Some(each) = pass.pointers.checked_div(pointers) {
+            self.pointer.observe(each);
+        }
+        let sums = &mut self.accounting;
+        sums.passes = sums.passes.saturating_add(1);
+        sums.gross = sums.gross.saturating_add(pass.gross);
+        sums.net = sums.net.saturating_add(pass.net());
+        sums.pointers = sums.pointers.saturating_add(pass.pointers);
+        sums.cache = sums.cache.saturating_add(pass.cache);
+        self.happened(PruneEvent::Passed(pass.clone()));
+    }
+
+    pub(crate) fn unchanged(&mut self, pass: &PassRecord, offered: u64) {
+        self.decided(pass, offered);
+        let (at, utilization, overhead) = (pass.at, pass.after, pass.overhead());
+        let sums = &mut self.accounting;
+        sums.unchanged = sums.unchanged.saturating_add(1);
+        sums.net = sums.net.saturating_sub_unsigned(overhead);
+        self.happened(PruneEvent::Unchanged { at, utilization, overhead });
+    }
+
+    /// Counts a refusal; how often it came by now while nothing changed.
+    pub(crate) fn refused(&mut self, at: u64, utilization: u64, changes: u64, reason: &'static str) -> u32 {
+        let times = match self.refusal {
+            Some((then, same, times)) if then == changes && same == reason => times.saturating_add(1),
+            _ => 1,
+        };
+        self.refusal = Some((changes, reason, times));
+        let count = self.accounting.refusals.entry(reason).or_default();
+        *count = count.saturating_add(1);
+        // The same refusal again and again would push everything else out.
+        if times == 1 {
+            self.happened(PruneEvent::Refused { at, utilization, reason });
+        }
+        times
+    }
+
+    /// A fallback changed nothing; whether that was so before, in the same state of the window.
+    pub(crate) fn idle(&mut self, changes: u64) -> bool {
+        self.idle.replace(changes) == Some(changes)
+    }
+
+    pub(crate) fn fell_back(&mut self, strategy: &'static str, pass: &PassRecord) {
+        let PassRecord { at, before, after, spans, .. } = *pass;
+        let sums = &mut self.accounting;
+        sums.fallbacks = sums.fallbacks.saturating_add(1);
+        sums.fallback_freed = sums.fallback_freed.saturating_add(before.saturating_sub(after));
+        self.happened(PruneEvent::FellBack { at, strategy, before, after, spans });
+    }
+}

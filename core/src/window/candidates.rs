@@ -1,0 +1,174 @@
+//! What may leave a window, and why the rest may not: one walk over the resident spans, without allocation.
+
+use crate::{
+    LaneSpec, SpanId,
+    gate::Held,
+    kind::{Derived, Evictable, Instruction, Kind as _, Rationale},
+    window::{contents::Contents, table::Entry},
+};
+
+/// In which order lanes give way when no model decides (rule R14); a unit of several lanes has its last class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    Evictable,
+    Rationale,
+    Derived,
+    Protected,
+    /// Instructions and pinned lanes.
+    Kept,
+}
+
+impl Class {
+    pub(crate) fn of(lane: &LaneSpec) -> Self {
+        let kind = lane.kind();
+        match () {
+            () if lane.pinned() || kind == Instruction::ID => Self::Kept,
+            () if kind == Evictable::ID => Self::Evictable,
+            () if kind == Rationale::ID => Self::Rationale,
+            () if kind == Derived::ID => Self::Derived,
+            () => Self::Protected,
+        }
+    }
+
+    /// Whether a model is offered such spans (rules R13, R15).
+    pub(crate) fn is_offered(self) -> bool {
+        matches!(self, Self::Evictable | Self::Derived)
+    }
+}
+
+/// What leaves as a whole: a span, or an exchange (rule R16).
+#[derive(Clone, Copy, Debug)]
+pub struct Unit {
+    /// Its first resident span.
+    pub(crate) span: SpanId,
+    /// Of its resident spans together.
+    pub(crate) tokens: u64,
+    pub(crate) class: Class,
+    pub(crate) standing: Standing,
+    /// Tokens of the resident spans before it.
+    pub(crate) before: u64,
+}
+
+/// Whether a unit can be taken now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Free,
+    /// Its exchange lacks a result.
+    Pending,
+    /// Among the newest tokens, which the budget keeps.
+    Recent,
+}
+
+/// What a pass could reclaim, counted by powers of two so that the largest can be summed without sorting.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    counts: [u64; BUCKETS],
+    tokens: [u64; BUCKETS],
+    pub(crate) held: Held,
+    /// Tokens before the first candidate.
+    pub(crate) before: Option<u64>,
+}
+
+const BUCKETS: usize = 65;
+
+impl Tally {
+    fn add(&mut self, unit: &Unit) {
+        let bucket = usize::try_from(u64::BITS.saturating_sub(unit.tokens.leading_zeros())).unwrap_or(0);
+        if let (Some(count), Some(tokens)) = (self.counts.get_mut(bucket), self.tokens.get_mut(bucket)) {
+            *count = count.saturating_add(1);
+            *tokens = tokens.saturating_add(unit.tokens);
+        }
+        self.before.get_or_insert(unit.before);
+    }
+
+    /// How many of the `most` largest there are, and at least how many tokens they take: exact where all fit, and by the
+    /// average of the last bucket where not, since its largest are no smaller.
+    pub(crate) fn largest(&self, most: u64) -> (u64, u64) {
+        let (mut left, mut sum) = (most, 0_u64);
+        for (count, tokens) in self.counts.iter().zip(&self.tokens).rev() {
+            let average = tokens.checked_div(*count).unwrap_or(0);
+            sum = sum.saturating_add(if *count <= left { *tokens } else { average.saturating_mul(left) });
+            left = left.saturating_sub(*count);
+        }
+        (most.saturating_sub(left), sum)
+    }
+}
+
+impl Contents {
+    pub(crate) fn class(&self, lane: u16) -> Class {
+        self.classes.get(usize::from(lane)).copied().unwrap_or(Class::Kept)
+    }
+
+    /// Every unit that has a resident span, oldest first. O(resident spans), no allocation.
+    pub(crate) fn units(&self) -> impl Iterator<Item = Unit> {
+        let keep = self.budget.map_or(0, |budget| budget.keep());
+        let recent = if keep == 0 { u64::MAX } else { self.pushed_tokens.saturating_sub(keep) };
+        let mut before = 0_u64;
+        self.table.resident().filter_map(move |(span, entry)| {
+            let here = before;
+            before = before.saturating_add(u64::from(entry.tokens));
+            if entry.exchange {
+                return self.exchange(span, here, recent);
+            }
+            let standing = if entry.end() > recent { Standing::Recent } else { Standing::Free };
+            let (tokens, class) = (u64::from(entry.tokens), self.class(entry.lane));
+            Some(Unit { span, tokens, class, standing, before: here })
+        })
+    }
+
+    /// The unit of an exchange, at the first of its resident spans.
+    fn exchange(&self, span: SpanId, before: u64, recent: u64) -> Option<Unit> {
+        let mut resident = self.unit(span);
+        let (first, entry) = resident.next()?;
+        if first != span {
+            return None;
+        }
+        let (mut tokens, mut class, mut end) = (u64::from(entry.tokens), self.class(entry.lane), entry.end());
+        for (_, entry) in resident {
+            tokens = tokens.saturating_add(u64::from(entry.tokens));
+            class = class.max(self.class(entry.lane));
+            end = end.max(entry.end());
+        }
+        let standing = match self.exchanges.pending(span) {
+            Some(_) => Standing::Pending,
+            None if end > recent => Standing::Recent,
+            None => Standing::Free,
+        };
+        Some(Unit { span, tokens, class, standing, before })
+    }
+
+    /// The resident spans that leave together with `span`, itself among them, oldest first.
+    pub(crate) fn unit(&self, span: SpanId) -> impl Iterator<Item = (SpanId, &Entry)> {
+        let exchange = self.table.get(span).filter(|entry| entry.exchange).and_then(|_| self.exchanges.unit(span));
+        let alone = exchange.is_none().then_some(span);
+        let resident = |span: SpanId| Some((span, self.table.get(span)?)).filter(|(_, entry)| entry.is_resident());
+        exchange.unwrap_or_default().iter().copied().chain(alone).filter_map(resident)
+    }
+
+    /// Whether a unit is a candidate of a pass: offered, free, and larger than the pointer left behind.
+    pub(crate) fn is_candidate(&self, unit: &Unit, pointer: u64) -> bool {
+        unit.class.is_offered() && unit.standing == Standing::Free && unit.tokens > pointer
+    }
+
+    /// Counts the candidates, and what is none. O(resident spans), no allocation.
+    pub(crate) fn tally(&self, pointer: u64) -> Tally {
+        let mut tally = Tally { counts: [0; BUCKETS], tokens: [0; BUCKETS], held: Held::default(), before: None };
+        for unit in self.units() {
+            if self.is_candidate(&unit, pointer) {
+                tally.add(&unit);
+                continue;
+            }
+            let held = &mut tally.held;
+            let part = match (unit.standing, unit.class) {
+                (_, Class::Kept) => &mut held.kept,
+                (Standing::Pending, _) => &mut held.pending,
+                (Standing::Recent, _) => &mut held.recent,
+                (Standing::Free, Class::Protected) => &mut held.protected,
+                (Standing::Free, Class::Rationale) => &mut held.rationales,
+                (Standing::Free, _) => &mut held.small,
+            };
+            *part = part.saturating_add(unit.tokens);
+        }
+        tally
+    }
+}

@@ -1,0 +1,20 @@
+//! A pass: priced by the gate, decided by a model, checked, and applied in one commit. Where the gate refuses, a fallback
+//! frees the space without a model.
+
+mod admit;
+mod apply;
+mod error;
+mod fallback;
+mod index;
+mod proposal;
+mod undo;
+
+pub use self::{
+    admit::{Advice, Pass, Refusal},
+    apply::{Apply, Outcome, Report},
+    error::{ApplyError, FallBackError, ProposalError},
+    fallback::{FallBack, Fallback, FellBack, FixedTemplate, LargestToolOutput, OldestFirst, SupersededReads},
+    index::{Index, Offer},
+    proposal::{Preview, Proposal},
+    undo::Undo,
+};

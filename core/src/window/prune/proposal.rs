@@ -1,0 +1,296 @@
+//! What a model proposes, checked name by name against the window (rule R15).
+
+use std::collections::BTreeSet;
+
+use super::Index;
+use crate::{
+    ProposalError, SelectionError, SpanId, SummaryText, TokenCounter,
+    tool::{Answer, Form as _, Request, Static},
+    window::{
+        candidates::{Class, Unit},
+        contents::Contents,
+        summarize::{Finish, ModelAnswer},
+        table::Residency,
+    },
+};
+
+/// What a model proposed, checked: spans to evict, and spans to replace by a summary. It is checked again when it is
+/// applied, so one that was made for another window, or too long ago, is refused there.
+#[derive(Clone, Debug, Default)]
+pub struct Proposal {
+    pub(super) evict: Vec<SpanId>,
+    pub(super) summaries: Vec<(Vec<SpanId>, SummaryText)>,
+    pub(super) rationale: Option<String>,
+    /// What the model wrote, in tokens, where its provider or the counter said so.
+    pub(super) written: u64,
+    pub(super) already: Vec<SpanId>,
+}
+
+impl Proposal {
+    /// The spans that become pointers, ascending; exchanges are whole.
+    pub fn evicts(&self) -> &[SpanId] {
+        &self.evict
+    }
+
+    /// The sources of each summary, ascending.
+    pub fn summarizes(&self) -> impl Iterator<Item = &[SpanId]> {
+        self.summaries.iter().map(|(sources, _)| sources.as_slice())
+    }
+
+    /// What the model said beside its calls.
+    pub fn rationale(&self) -> Option<&str> {
+        self.rationale.as_deref()
+    }
+
+    /// Spans that were named and are out of the window already: nothing is left to do for them (rule R24).
+    pub fn already(&self) -> &[SpanId] {
+        &self.already
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.evict.is_empty() && self.summaries.is_empty()
+    }
+}
+
+/// What applying a proposal would come to, in tokens; see [`Pass::preview`](super::Pass::preview).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// What the request takes now, its fixed part included.
+    pub before: u64,
+    /// What it would take.
+    pub after: u64,
+    /// What would leave.
+    pub gross: u64,
+    /// Pointers and summaries that would take its place.
+    pub pointers: u64,
+    /// The rationale, where it stays.
+    pub rationale: u64,
+}
+
+impl Contents {
+    pub(super) fn propose(
+        &self,
+        answer: &Answer,
+        index: &Index,
+        counter: &dyn TokenCounter,
+    ) -> Result<Proposal, ProposalError> {
+        let mut draft = Draft { contents: self, index, taken: BTreeSet::new(), already: Vec::new() };
+        let (mut evict, mut summaries) = (Vec::new(), Vec::new());
+        for request in answer.requests()? {
+            match request {
+                Request::Prune { property, names } => evict.extend(draft.named(*property, names, false)?),
+                Request::Summarize { property, names, summary } => {
+                    let sources = draft.named(*property, names, true)?;
+                    if !sources.is_empty() {
+                        let text = ModelAnswer::new(Finish::Stop, summary);
+                        summaries.push((sources, SummaryText::try_from(text)?));
+                    }
+                }
+            }
+        }
+        evict.sort_unstable();
+        let rationale = Some(answer.rationale().trim()).filter(|text| !text.is_empty()).map(str::to_owned);
+        let proposal =
+            Proposal { evict, summaries, rationale, written: written(answer, counter)?, already: draft.already };
+        self.vet(&proposal)?;
+        Ok(proposal)
+    }
+
+    /// Whether every span of a proposal may leave in the way it says, now.
+    pub(super) fn vet(&self, proposal: &Proposal) -> Result<(), ProposalError> {
+        let mut seen = BTreeSet::new();
+        let evicted = proposal.evict.iter().map(|span| (*span, false));
+        let sources = proposal.summaries.iter().flat_map(|(sources, _)| sources).map(|span| (*span, true));
+        for (span, source) in evicted.chain(sources) {
+            if !seen.insert(span) {
+                return Err(ProposalError::Overlap { span });
+            }
+            self.may_leave(span)?;
+            if source {
+                self.may_be_source(span)?;
+            }
+        }
+        for span in &seen {
+            if let Some((left, _)) = self.unit(*span).find(|(other, _)| !seen.contains(other)) {
+                return Err(ProposalError::HalfAnExchange { span: *span, left });
+            }
+        }
+        if !proposal.summaries.is_empty() && self.derived_lane().is_none() {
+            return Err(ProposalError::NoDerivedLane);
+        }
+        Ok(())
+    }
+
+    fn may_leave(&self, span: SpanId) -> Result<(), ProposalError> {
+        let entry = self.entry(span)?;
+        let lane = self.lane_name(entry);
+        self.in_state(span, entry, Residency::Resident)?;
+        match self.class(entry.lane) {
+            Class::Kept => return Err(ProposalError::Kept { span, lane }),
+            Class::Rationale => return Err(ProposalError::NeverCandidate { span, lane }),
+            Class::Evictable | Class::Derived | Class::Protected => {}
+        }
+        if !entry.durable {
+            return Err(SelectionError::NotExternalized { span }.into());
+        }
+        self.not_pending(span, entry)?;
+        let keep = self.budget.map_or(0, |budget| budget.keep());
+        if keep > 0 && entry.end() > self.pushed_tokens.saturating_sub(keep) {
+            return Err(ProposalError::Recent { span, keep });
+        }
+        Ok(())
+    }
+
+    fn may_be_source(&self, span: SpanId) -> Result<(), ProposalError> {
+        let entry = self.entry(span)?;
+        let lane = self.lane_name(entry);
+        match self.class(entry.lane) {
+            Class::Evictable => Ok(()),
+            Class::Derived => Err(ProposalError::DerivedSource { span, lane }),
+            _ => Err(ProposalError::ProtectedSource { span, lane }),
+        }
+    }
+
+    pub(super) fn is_evictable(&self, span: SpanId) -> bool {
+        self.unit(span).all(|(_, entry)| self.class(entry.lane) == Class::Evictable)
+    }
+
+    /// The lane that summaries go to: the first `#[derived]` one.
+    pub(super) fn derived_lane(&self) -> Option<u16> {
+        self.lane_of(Class::Derived)
+    }
+
+    /// The first lane of a class.
+    pub(super) fn lane_of(&self, class: Class) -> Option<u16> {
+        self.classes.iter().position(|found| *found == class).and_then(|at| u16::try_from(at).ok())
+    }
+
+    /// Whether a model is offered the lane's spans, for eviction or as sources of a summary.
+    fn offers(&self, lane: u16, as_sources: bool) -> bool {
+        let class = self.class(lane);
+        if as_sources { class == Class::Evictable } else { class.is_offered() }
+    }
+
+    /// The lanes whose spans a model is offered: the same for every window of a type.
+    pub(super) fn offered_lanes(&self, as_sources: bool) -> Vec<String> {
+        let offered = (0_u16..).zip(self.lanes).filter(|(lane, _)| self.offers(*lane, as_sources));
+        offered.map(|(_, lane)| lane.name().to_owned()).collect()
+    }
+
+    /// What is evicted when a lane is named: each candidate in it.
+    fn candidates_in(&self, lane: u16) -> impl Iterator<Item = Unit> {
+        let pointer = self.ledger.prices().pointer;
+        let in_lane = move |span| self.table.get(span).is_some_and(|entry| entry.lane == lane);
+        self.units().filter(move |unit| in_lane(unit.span) && self.is_candidate(unit, pointer))
+    }
+}
+
+/// Names into spans, each once.
+struct Draft<'a> {
+    contents: &'a Contents,
+    index: &'a Index,
+    taken: BTreeSet<SpanId>,
+    already: Vec<SpanId>,
+}
+
+impl Draft<'_> {
+    /// Spans or the candidates of lanes, as the tool's property says; a program's answer may name either.
+    fn named(
+        &mut self,
+        property: Option<&str>,
+        names: &[String],
+        as_sources: bool,
+    ) -> Result<Vec<SpanId>, ProposalError> {
+        let lane = |name: &String| self.lane(name).is_some();
+        let by_lane = match property {
+            Some(property) => property == Static::PROPERTY,
+            None => !names.is_empty() && names.iter().all(lane),
+        };
+        if by_lane { self.lanes(names, as_sources) } else { self.spans(names) }
+    }
+
+    fn lane(&self, name: &str) -> Option<u16> {
+        let at = self.contents.lanes.iter().position(|lane| lane.name().eq_ignore_ascii_case(name.trim()))?;
+        u16::try_from(at).ok()
+    }
+
+    /// The spans named, with those that leave together with them.
+    fn spans(&mut self, names: &[String]) -> Result<Vec<SpanId>, ProposalError> {
+        let mut named = BTreeSet::new();
+        let mut spans = Vec::new();
+        for name in names {
+            let Some(span) = SpanId::parse(name) else {
+                return Err(ProposalError::NoId { name: shown(name), offered: self.index.offers.len() });
+            };
+            if !named.insert(span) {
+                return Err(ProposalError::Twice { span });
+            }
+            let entry = self.contents.entry(span)?;
+            match entry.residency {
+                Residency::Resident => self.take(span, &mut spans)?,
+                Residency::Discarded => return Err(SelectionError::Discarded { span }.into()),
+                _ => self.already.push(span),
+            }
+        }
+        spans.sort_unstable();
+        Ok(spans)
+    }
+
+    fn take(&mut self, span: SpanId, spans: &mut Vec<SpanId>) -> Result<(), ProposalError> {
+        for (part, _) in self.contents.unit(span) {
+            if spans.contains(&part) {
+                continue;
+            }
+            if !self.taken.insert(part) {
+                return Err(ProposalError::Overlap { span: part });
+            }
+            spans.push(part);
+        }
+        Ok(())
+    }
+
+    /// The candidates of the lanes named.
+    fn lanes(&mut self, names: &[String], as_sources: bool) -> Result<Vec<SpanId>, ProposalError> {
+        let offered = || self.contents.offered_lanes(as_sources).join(", ");
+        let mut lanes = Vec::with_capacity(names.len());
+        for name in names {
+            let lane =
+                self.lane(name).ok_or_else(|| ProposalError::NoLane { name: shown(name), offered: offered() })?;
+            if !self.contents.offers(lane, as_sources) {
+                return Err(ProposalError::LaneNotOffered { name: shown(name), offered: offered() });
+            }
+            lanes.push(lane);
+        }
+        let mut spans = Vec::new();
+        for lane in lanes {
+            for unit in self.contents.candidates_in(lane) {
+                if !as_sources || self.contents.is_evictable(unit.span) {
+                    self.take(unit.span, &mut spans)?;
+                }
+            }
+        }
+        spans.sort_unstable();
+        Ok(spans)
+    }
+}
+
+/// A name as a message shows it: a model can write anything.
+fn shown(name: &str) -> String {
+    crate::pointer::Plain(&name.chars().take(60).collect::<String>()).to_string()
+}
+
+/// What the model wrote: as its provider reported, or else its words and names as counted.
+fn written(answer: &Answer, counter: &dyn TokenCounter) -> Result<u64, ProposalError> {
+    if let Some(reported) = answer.output_tokens() {
+        return Ok(reported);
+    }
+    let count = |text: &str| match text {
+        "" => Ok(0),
+        text => counter.text(text).map(|count| u64::from(count.tokens())).map_err(ProposalError::Counter),
+    };
+    answer.calls().iter().try_fold(count(answer.rationale())?, |sum, call| {
+        let names = count(&call.names().join(" "))?;
+        Ok(sum.saturating_add(names).saturating_add(count(call.summary().unwrap_or_default())?))
+    })
+}

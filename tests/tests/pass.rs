@@ -1,0 +1,164 @@
+//! A pass from the gate to the commit: what a model is offered, what it may answer, and what comes of it.
+
+use keepspan::{
+    ApplyError, Episode, Limits, NewSpan, OneByteAToken, OpenError, Outcome as Passed, ProposalError, SelectionError,
+    Shown, SpanId, Window,
+    store::{MemoryStore, Store as _},
+    tool::{Answer, AnswerError, Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Static},
+};
+use keepspan_tests::{Agent, memory};
+
+type Memory = std::sync::Arc<MemoryStore>;
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn limits() -> Limits {
+    Limits::of(24_000).index(600).rationale(400).margin(600)
+}
+
+fn window(limits: Limits) -> Result<Window<Agent, Memory>, OpenError> {
+    Window::open_with(memory(), Episode::new("e", "p").budget(limits), OneByteAToken)
+}
+
+fn id(number: u64) -> SpanId {
+    SpanId::parse(&format!("s{number}")).unwrap_or_else(|| unreachable!("a number above 0"))
+}
+
+/// s1 rule, s2 schema, s3 to s7 work of 1,000 tokens each, s8 pinned, s9 failed.
+fn filled() -> Result<Window<Agent, Memory>, Box<dyn std::error::Error>> {
+    let mut window = window(limits())?;
+    let lanes = window.lanes();
+    lanes.rules.push("never touch production")?;
+    lanes.schema.push(NewSpan::tool("describe_table", "c".repeat(500)))?;
+    for n in 0..5 {
+        lanes.work.push(NewSpan::tool("read", format!("file {n} {}", "x".repeat(993))))?;
+    }
+    lanes.limits.push("p".repeat(300))?;
+    lanes.failed.push("f".repeat(300))?;
+    Ok(window)
+}
+
+/// R25 and the rest: the numbers are those of the render.
+fn consistent(window: &Window<Agent, Memory>) {
+    let rendered: u64 = window.render().iter().map(|message| u64::from(message.tokens())).sum();
+    assert_eq!(window.utilization(), rendered);
+}
+
+fn texts(window: &Window<Agent, Memory>) -> Vec<String> {
+    window.render().iter().filter_map(|message| message.content().as_text().map(str::to_owned)).collect()
+}
+
+type Pass<'w> = keepspan::Pass<'w, Agent, Memory>;
+
+/// Runs `act` with a pass over the window.
+fn with_pass<T>(
+    window: &mut Window<Agent, Memory>,
+    act: impl FnOnce(Pass<'_>) -> T,
+) -> Result<T, Box<dyn std::error::Error>> {
+    let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+    Ok(act(pass))
+}
+
+fn refused(window: &mut Window<Agent, Memory>, answer: &Answer) -> Result<ProposalError, Box<dyn std::error::Error>> {
+    let before = (texts(window), window.utilization());
+    let refused = with_pass(window, |pass| pass.parse(answer).err())?.ok_or("it was accepted")?;
+    assert_eq!((texts(window), window.utilization()), before, "a refused proposal changes nothing");
+    Ok(refused)
+}
+
+#[test]
+fn a_pass_evicts_what_the_model_chose_in_one_commit() -> Outcome {
+    let mut window = filled()?;
+    let before = window.utilization();
+    let original = texts(&window);
+    let store_length = {
+        let lanes = window.lanes().externalize().wait()?;
+        drop(lanes);
+        window.tombstones()?.len()
+    };
+    assert_eq!(store_length, 0);
+    let report = with_pass(&mut window, |pass| {
+        let proposal = pass.parse(&Answer::prune(["s3", "S5"]).with_rationale("superseded").spent(40))?;
+        let preview = pass.preview(&proposal)?;
+        let passed = pass.apply(proposal).wait()?;
+        let Passed::Pruned(report) = passed else { return Err("unchanged".into()) };
+        assert_eq!(preview.after, report.pass().after, "the dry run is what happens");
+        assert_eq!(preview.before, before);
+        Ok::<_, Box<dyn std::error::Error>>(report)
+    })??;
+    consistent(&window);
+    assert_eq!(report.pass().after, window.utilization());
+    assert_eq!(report.pass().gross, 2_000);
+    assert_eq!(report.pass().rationale, 40, "as the provider reported");
+    let left: Vec<_> = report.tombstones().iter().map(|tombstone| tombstone.span()).collect();
+    assert_eq!(left, [id(3), id(5)]);
+    assert_eq!(window.tombstones()?, report.tombstones());
+    // The rationale is in its lane, and no candidate of the next pass.
+    let rationale = report.rationale().ok_or("there is a rationale lane")?;
+    assert_eq!(window.lanes().decisions.resident(), [rationale]);
+    let offered = with_pass(&mut window, |pass| pass.index().offers().iter().map(|o| o.span()).collect::<Vec<_>>())?;
+    assert_eq!(offered, [id(4), id(6), id(7)]);
+    // And all of it comes back.
+    let back = window.undo(&report).wait()?;
+    assert_eq!(back, [id(3), id(5)]);
+    consistent(&window);
+    assert_eq!(texts(&window)[..original.len()], original);
+    Ok(())
+}
+
+/// R24: the same answer again changes nothing and writes nothing.
+#[test]
+fn a_pass_with_nothing_new_writes_nothing() -> Outcome {
+    let store = memory();
+    let mut window = Window::<Agent, _>::open_with(
+        store.clone(),
+        Episode::new("e", "p").budget(Limits::of(30_000).index(900).rationale(100).margin(100)),
+        OneByteAToken,
+    )?;
+    for n in 0..18 {
+        window.lanes().work.push(format!("{n}{}", "x".repeat(1_000)))?;
+    }
+    let answer = Answer::prune(["s1", "s2"]);
+    let mut lengths = Vec::new();
+    for round in 0..3 {
+        let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+        let proposal = pass.parse(&answer)?;
+        assert_eq!(proposal.already().len(), if round == 0 { 0 } else { 2 });
+        let passed = pass.apply(proposal).wait()?;
+        assert_eq!(matches!(passed, Passed::Unchanged), round > 0);
+        lengths.push((store.length(&keepspan::EpisodeId::new("e"))?, window.utilization()));
+    }
+    assert_eq!(lengths[0], lengths[1]);
+    assert_eq!(lengths[0], lengths[2]);
+    assert_eq!(window.accounting().passes, 1);
+    assert_eq!(window.accounting().unchanged, 2);
+    // An empty answer is an answer: nothing to do.
+    window.lanes().work.push("x".repeat(2_000))?;
+    let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+    let nothing = pass.parse(&Answer::prune(Vec::<String>::new()))?;
+    assert!(matches!(pass.apply(nothing).wait()?, Passed::Unchanged));
+    Ok(())
+}
+
+#[test]
+fn every_wrong_name_is_refused_by_name() -> Outcome {
+    let mut window = filled()?;
+    window.lanes().work.push(NewSpan::model("q".repeat(900)).calls(["c1"]))?; // s10, pending
+    let prune = |names: &[&str]| Answer::prune(names.iter().copied());
+    use ProposalError::{Kept, NoId, Overlap, Pending, ProtectedSource, Selection, Twice};
+    assert!(
+        matches!(refused(&mut window, &prune(&["s99"]))?, Selection(SelectionError::Unknown { span, .. }) if span == id(99))
+    );
+    assert!(matches!(refused(&mut window, &prune(&["the schema"]))?, NoId { .. }));
+    assert!(matches!(refused(&mut window, &prune(&["s1"]))?, Kept { lane: "rules", .. }));
+    assert!(matches!(refused(&mut window, &prune(&["s3", "s8"]))?, Kept { lane: "limits", span } if span == id(8)));
+    assert!(matches!(
+        refused(&mut window, &prune(&["s10"]))?,
+        Selection(SelectionError::Pending { .. }) | Pending { .. }
+    ));
+    assert!(matches!(refused(&mut window, &prune(&["s3", "S3"]))?, Twice { span } if span == id(3)));
+    let overlap = prune(&["s3"]).summarize(["s3", "s4"], "read two files");
+    assert!(matches!(refused(&mut window, &overlap)?, Overlap { span } if span == id(3)));
+    let paraphrase = Answer::prune([""; 0]).summarize(["s2"], "there is a table");
+    assert!(matches!(refused(&mut window, &paraphrase)?, ProtectedSource { lane: "schema", .. }));
+    Ok(())
+}
