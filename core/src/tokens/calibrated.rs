@@ -38,8 +38,8 @@ impl Default for Learned {
 /// The provider charges for something else than what was counted. Nothing was learned from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "since the last report {estimated} tokens were counted and the provider charged {reported}, more than {} times apart: \
-     it is another cost model (bytes of images, say), so count with a counter for this provider",
+    "since the last report {estimated} tokens were counted and the provider charged {reported}, more than {} times \
+     apart: it is another cost model (bytes of images, say), so count with a counter for this provider",
     Calibrated::MOST
 )]
 #[non_exhaustive]

@@ -4,16 +4,16 @@ use super::{CounterError, TokenCount, TokenCounter};
 
 /// A counter that knows where text can be cut without a change of its count.
 pub trait Settles: TokenCounter {
-    /// The last such place in `text`, in bytes: whatever is appended to `text`, what lies before and what lies after, each
-    /// counted alone, add up to the count of both together. 0 where there is none.
+    /// The last such place in `text`, in bytes: whatever is appended to `text`, what lies before and what lies after,
+    /// each counted alone, add up to the count of both together. 0 where there is none.
     fn settled(&self, text: &str) -> usize;
 }
 
-/// The count of a text that is appended to: always what a count of the whole would be, and only the new text is counted.
+/// The count of a text that is appended to: always what a count of the whole would be, and only new text is counted.
 ///
 /// It keeps the text after the last [settled](Settles::settled) place, normally less than a word; what lies before may
-/// be gone. An append costs O(what is appended + what is kept). A text without any such place, as one word of a megabyte,
-/// is kept and counted whole each time.
+/// be gone. An append costs O(what is appended + what is kept). A text without any such place, as one word of a
+/// megabyte, is kept and counted whole each time.
 ///
 /// ```
 /// # fn main() -> Result<(), keepspan::CounterError> {

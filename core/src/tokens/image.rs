@@ -42,8 +42,8 @@ impl<'a> Image<'a> {
     }
 }
 
-/// How a provider prices an image by its size, as its guide says. Providers change the numbers with their models, so the
-/// constants are where to begin; for a backend that bills bytes, write a [`TokenCounter`] of your own.
+/// How a provider prices an image by its size, as its guide says. Providers change the numbers with their models, so
+/// the constants are where to begin; for a backend that bills bytes, write a [`TokenCounter`] of your own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ImageCost {
@@ -57,8 +57,8 @@ pub enum ImageCost {
         /// 100, or the model's multiplier: 162 for GPT-4.1 mini.
         percent: u32,
     },
-    /// Scaled down to fit 2,048 by 2,048 pixels, then to 768 on the short side; `base`, and `tile` for each square of 512
-    /// pixels that covers it.
+    /// Scaled down to fit 2,048 by 2,048 pixels, then to 768 on the short side; `base`, and `tile` for each square of
+    /// 512 pixels that covers it.
     Tiles {
         /// Tokens for any image.
         base: u32,
@@ -75,7 +75,7 @@ const fn pixels(side: u32) -> NonZeroU32 {
 const TILE: NonZeroU32 = pixels(512);
 
 impl ImageCost {
-    /// Claude: patches of 28 pixels (width x height / 750, nearly), at most 4,784. Models before Opus 4.7 stop at 1,568.
+    /// Claude: patches of 28 pixels (width x height / 750, nearly), at most 4,784; before Opus 4.7, fewer than 1,600.
     pub const ANTHROPIC: Self = Self::Patches { side: pixels(28), most: 4_784, percent: 100 };
     /// GPT-4o, GPT-4.1 and GPT-4.5 at high detail. GPT-5 has 70 and 140; GPT-4o mini has 2,833 and 5,667.
     pub const OPENAI: Self = Self::Tiles { base: 85, tile: 170 };
@@ -154,6 +154,7 @@ impl<C: TokenCounter> TokenCounter for WithImages<C> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
