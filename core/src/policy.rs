@@ -6,7 +6,7 @@
 //! terms of both are held.
 
 use crate::{
-    Budget, ContextState, LaneSpec, Limits,
+    Budget, BudgetError, ContextState, LaneSpec, Limits,
     kind::{self, Kind, KindId, Protected},
     text::{Text, same},
 };
@@ -156,6 +156,8 @@ mod seal {
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     name: &'static str,
+    /// The kinds that require another, and all pairs of them.
+    requiring: Set,
     requires: Set,
     present: Set,
     pinned: Set,
@@ -167,13 +169,14 @@ impl Terms {
     /// Asks nothing yet; `name` is what messages call the policy.
     pub const fn of(name: &'static str) -> Self {
         let none = Set(0);
-        Self { name, requires: none, present: none, pinned: none, budget: None, decision: None }
+        Self { name, requiring: none, requires: none, present: none, pinned: none, budget: None, decision: None }
     }
 
     /// No field of the kind `K` without one of the kind `O`.
     #[must_use]
     pub const fn requires<K: Kind, O: Kind>(self) -> Self {
-        Self { requires: self.requires.with(pair(K::ID, O::ID)), ..self }
+        let (requiring, requires) = (self.requiring.with(K::ID.number()), self.requires.with(pair(K::ID, O::ID)));
+        Self { requiring, requires, ..self }
     }
 
     /// At least one field of the kind `K`.
@@ -205,7 +208,8 @@ impl Terms {
         if self.pinned.has(kind.number()) && !lane.pinned() {
             return Some(PolicyError::Unpinned { state, policy, field, kind });
         }
-        let mut kinds = kind::IDS;
+        // Most kinds require none, and this is evaluated for each lane in each build.
+        let mut kinds: &[KindId] = if self.requiring.has(kind.number()) { kind::IDS } else { &[] };
         while let Some((needed, rest)) = kinds.split_first() {
             if self.requires.has(pair(kind, *needed)) && !holds(lanes, *needed) {
                 return Some(PolicyError::Alone { state, policy, field, kind, needed: *needed });
@@ -532,60 +536,104 @@ fn unbounded(chain: Option<&'static Link>, state: &'static str) -> Option<Policy
     })
 }
 
-/// What the derive's output calls while it is compiled, each call at the token of the user's that it is about.
+/// What the code of the derive and of `policy!` calls while it is compiled. Each call that can fail is at the token of the
+/// user's that it is about; what they share is worked out once a struct, since nearly all of them find no fault.
 pub(crate) mod build {
     use super::*;
 
-    /// [`ContextState::BUDGET`].
+    /// A struct's lanes and its policy.
+    #[derive(Debug)]
+    pub struct HeldLanes {
+        chain: Option<&'static Link>,
+        state: &'static str,
+        lanes: &'static [LaneSpec],
+        /// Whether a lane is at fault.
+        fault: bool,
+    }
+
+    impl HeldLanes {
+        /// Goes through all lanes.
+        pub const fn of<C: Governed>(state: &'static str, lanes: &'static [LaneSpec]) -> Self {
+            let chain = <C::Policy as Rules>::CHAIN;
+            let mut left = lanes;
+            let mut fault = false;
+            while let Some((lane, rest)) = left.split_first() {
+                fault = fault || lane_fault(chain, state, lanes, lane).is_some();
+                left = rest;
+            }
+            Self { chain, state, lanes, fault }
+        }
+
+        /// Fails where the struct as a whole breaks its policy.
+        #[track_caller]
+        pub const fn whole(&self) {
+            if let Some(error) = whole_fault(self.chain, self.state, self.lanes) {
+                fail(&error.text())
+            }
+        }
+
+        /// Fails where the lane with the number `at` breaks the policy.
+        #[track_caller]
+        pub const fn lane(&self, at: u16) {
+            if self.fault
+                && let Some((_, rest)) = self.lanes.split_at_checked(at as usize)
+                && let Some(lane) = rest.first()
+                && let Some(error) = lane_fault(self.chain, self.state, self.lanes, lane)
+            {
+                fail(&error.text())
+            }
+        }
+    }
+
+    /// A struct's budget and its policy.
+    #[derive(Debug)]
+    pub struct HeldBudget {
+        state: &'static str,
+        limits: Limits,
+        budget: Result<Budget, BudgetError>,
+        over: Option<PolicyError>,
+    }
+
+    impl HeldBudget {
+        /// Makes the budget.
+        pub const fn of<C: Governed>(state: &'static str, limits: Limits) -> Self {
+            let budget = Budget::new(limits);
+            let over = match budget {
+                Ok(budget) => budget_fault(<C::Policy as Rules>::CHAIN, state, budget),
+                Err(_) => None,
+            };
+            Self { state, limits, budget, over }
+        }
+
+        /// Fails where the value of `key` makes the budget impossible, or more than the policy allows.
+        #[track_caller]
+        pub const fn key(&self, key: &str) {
+            match (&self.budget, &self.over) {
+                (Err(error), _) if same(error.key(&self.limits), key) => {
+                    fail(&state_text(self.state).and("`: ").and(error.text().as_str()))
+                }
+                (Ok(_), Some(error)) if same(error.key(&self.limits), key) => fail(&error.text()),
+                _ => {}
+            }
+        }
+
+        /// [`ContextState::BUDGET`].
+        pub const fn budget(&self) -> Built {
+            match self.budget {
+                Ok(budget) => Some(budget),
+                Err(error) => fail(&error.text()),
+            }
+        }
+    }
+
+    /// The type of [`ContextState::BUDGET`].
     pub type Built = Option<Budget>;
     /// No budget.
     pub const NONE: Built = None;
 
-    /// The struct's budget, as a constant.
-    pub const fn built(limits: Limits) -> Built {
-        match Budget::new(limits) {
-            Ok(budget) => Some(budget),
-            Err(error) => fail(&error.text()),
-        }
-    }
-
-    /// Fails where the value of `key` makes the budget impossible, or more than the policy allows.
-    #[track_caller]
-    pub const fn hold_key<C: Governed>(state: &'static str, limits: Limits, key: &str) {
-        let (text, at) = match Budget::new(limits) {
-            Err(error) => (state_text(state).and("`: ").and(error.text().as_str()), error.key(&limits)),
-            Ok(budget) => match budget_fault(<C::Policy as Rules>::CHAIN, state, budget) {
-                Some(error) => (error.text(), error.key(&limits)),
-                None => return,
-            },
-        };
-        if same(at, key) {
-            fail(&text)
-        }
-    }
-
-    /// Fails where the struct as a whole breaks its policy.
-    #[track_caller]
-    pub const fn hold_whole<C: Governed>(state: &'static str, lanes: &[LaneSpec]) {
-        if let Some(error) = whole_fault(<C::Policy as Rules>::CHAIN, state, lanes) {
-            fail(&error.text())
-        }
-    }
-
-    /// Fails where the lane with the number `at` breaks its policy.
-    #[track_caller]
-    pub const fn hold_lane<C: Governed>(state: &'static str, lanes: &[LaneSpec], at: u16) {
-        if let Some((_, rest)) = lanes.split_at_checked(at as usize)
-            && let Some(lane) = rest.first()
-            && let Some(error) = lane_fault(<C::Policy as Rules>::CHAIN, state, lanes, lane)
-        {
-            fail(&error.text())
-        }
-    }
-
     /// Fails where the value of `key` loosens a policy that `P` stands under.
     #[track_caller]
-    pub const fn hold_policy<P: Rules>(key: &str) {
+    pub const fn tightens<P: Rules>(key: &str) {
         if let Some(link) = P::CHAIN
             && let Some(error) = loosened(link)
             && let PolicyError::Looser { key: at, .. } = error
