@@ -300,9 +300,10 @@ impl Ledger {
         sums.rationale = sums.rationale.saturating_add(rationale);
     }
 
-    pub(crate) fn passed(&mut self, pass: &PassRecord, pointers: u64) {
+    /// A pass was applied, with what each of its pointers added.
+    pub(crate) fn passed(&mut self, pass: &PassRecord, pointer: Option<u64>) {
         self.decided(pass.index, pass.rationale);
-        if let Some(each) = pass.pointers.checked_div(pointers) {
+        if let Some(each) = pointer {
             self.pointer.observe(each);
         }
         let sums = &mut self.accounting;
