@@ -337,9 +337,10 @@ impl Ledger {
         sums.rationale = sums.rationale.saturating_add(rationale);
     }
 
-    pub(crate) fn passed(&mut self, pass: &PassRecord, pointers: u64, offered: u64) {
+    /// A pass was applied, with what each of its pointers added, and what could be chosen from.
+    pub(crate) fn passed(&mut self, pass: &PassRecord, pointer: Option<u64>, offered: u64) {
         self.decided(pass, offered);
-        if let Some(each) = pass.pointers.checked_div(pointers) {
+        if let Some(each) = pointer {
             self.pointer.observe(each);
         }
         let sums = &mut self.accounting;

@@ -133,8 +133,16 @@ impl<'w, St> Operation<'w, St> for Apply {
             contents.ledger.unchanged(&pass, offered);
             return Outcome::Unchanged;
         };
-        contents.ledger.passed(&pass, change.priced.edit.added(), offered);
+        contents.ledger.passed(&pass, change.priced.each_pointer(), offered);
         Outcome::Pruned(contents.carry_out(change, pass))
+    }
+}
+
+impl Priced {
+    /// What each new pointer adds to the window; summaries are no pointers.
+    fn each_pointer(&self) -> Option<u64> {
+        let summaries = self.summaries.iter().map(|summary| u64::from(summary.entry.tokens));
+        summaries.fold(self.pointers, u64::saturating_sub).checked_div(self.edit.added())
     }
 }
 

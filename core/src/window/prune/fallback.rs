@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::HashMap, marker::PhantomData};
 
 use super::{Proposal, Report};
 use crate::{
-    FallBackError, Origin, SpanId, TokenCounter,
+    ApplyError, FallBackError, Origin, SpanId, SummarizeError, TokenCounter,
     accounting::PassRecord,
     gate::Refused,
     policy::Act,
@@ -168,6 +168,7 @@ impl<'w, St, B: Fallback> Operation<'w, St> for FallBack<B> {
 /// How far a fallback got with the first so many units.
 struct Reached {
     units: usize,
+    proposal: Proposal,
     after: u64,
 }
 
@@ -192,8 +193,7 @@ impl Contents {
         if reached.after > limit {
             return Err(self.unfittable(reached.after, limit));
         }
-        let chosen = units.get(..reached.units).unwrap_or_default();
-        if chosen.is_empty() || reached.after >= before { Ok(None) } else { Ok(Some(self.taking::<B>(chosen))) }
+        if reached.proposal.is_empty() || reached.after >= before { Ok(None) } else { Ok(Some(reached.proposal)) }
     }
 
     /// The units that may leave without a model, in the order in which they do.
@@ -215,16 +215,12 @@ impl Contents {
         goal: u64,
         counter: &dyn TokenCounter,
     ) -> Result<Reached, FallBackError> {
-        let try_out = |count: usize| -> Result<Reached, FallBackError> {
-            let taken = self.taking::<B>(units.get(..count).unwrap_or_default());
-            let after = self.priced(taken, counter)?.after;
-            Ok(Reached { units: count, after })
-        };
-        let (mut fails, mut found) = (among.start, None::<Reached>);
-        let (mut at, mut stride) = (self.guess(units, goal).clamp(among.start.saturating_add(1), among.end.max(1)), 1);
+        let try_out = |count| self.reached::<B>(units, count, counter);
         if among.is_empty() {
             return try_out(among.end);
         }
+        let (mut fails, mut found) = (among.start, None::<Reached>);
+        let (mut at, mut stride) = (self.guess(units, goal).clamp(among.start.saturating_add(1), among.end), 1);
         loop {
             let reached = try_out(at)?;
             if reached.after > goal {
@@ -249,6 +245,23 @@ impl Contents {
         }
     }
 
+    /// What the first `count` units leave as. A template's list that is no shorter than its sources gives way to pointers.
+    fn reached<B: Fallback>(
+        &self,
+        units: &[Unit],
+        count: usize,
+        counter: &dyn TokenCounter,
+    ) -> Result<Reached, FallBackError> {
+        let taken = units.get(..count).unwrap_or_default();
+        let mut proposal = self.taking(taken, B::TEMPLATE);
+        let mut priced = self.priced(proposal.clone(), counter);
+        if let Err(ApplyError::Summary(SummarizeError::NotSmaller { .. })) = priced {
+            proposal = self.taking(taken, false);
+            priced = self.priced(proposal.clone(), counter);
+        }
+        Ok(Reached { units: count, proposal, after: priced?.after })
+    }
+
     fn guess(&self, units: &[Unit], goal: u64) -> usize {
         let pointer = self.ledger.prices().pointer;
         let mut left = self.request();
@@ -260,13 +273,13 @@ impl Contents {
     }
 
     /// What these units leave as: pointers, or with a template one summary of the evictable ones.
-    fn taking<B: Fallback>(&self, units: &[Unit]) -> Proposal {
+    fn taking(&self, units: &[Unit], template: bool) -> Proposal {
         let spans = |units: &mut dyn Iterator<Item = &Unit>| {
             let mut spans: Vec<_> = units.flat_map(|unit| self.unit(unit.span)).map(|(span, _)| span).collect();
             spans.sort_unstable();
             spans
         };
-        let summarized = |unit: &&Unit| B::TEMPLATE && unit.class == Class::Evictable;
+        let summarized = |unit: &&Unit| template && unit.class == Class::Evictable;
         let sources = spans(&mut units.iter().filter(summarized));
         let evict = spans(&mut units.iter().filter(|unit| !summarized(unit)));
         let summaries = if sources.is_empty() { Vec::new() } else { vec![(sources.clone(), self.template(&sources))] };
@@ -283,9 +296,14 @@ impl Contents {
     }
 
     fn unfittable(&self, needed: u64, budget: u64) -> FallBackError {
-        let mut held = self.tally(self.ledger.prices().pointer).held;
+        let pointer = self.ledger.prices().pointer;
+        let mut held = self.tally(pointer).held;
         let fixed = self.budget.map_or(0, |budget| budget.fixed());
-        held.protected = 0;
+        // What only a fallback takes would have left as well, but for what its pointer outweighs.
+        let only = |unit: &Unit| matches!(unit.class, Class::Rationale | Class::Protected);
+        let small = |unit: &Unit| only(unit) && unit.standing == Standing::Free && unit.tokens <= pointer;
+        held.small = self.units().filter(small).fold(held.small, |sum, unit| sum.saturating_add(unit.tokens));
+        (held.protected, held.rationales) = (0, 0);
         FallBackError::Unfittable { needed, budget, fixed, held }
     }
 }
