@@ -420,7 +420,7 @@ fn run(program: Vec<(Move, Option<(u8, u8)>)>, keep: u64) -> Result<BTreeMap<&'s
 #[test]
 fn whatever_is_pushed_pruned_and_undone_nothing_is_lost() {
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-        cases: 300,
+        cases: 800,
         failure_persistence: None,
         ..ProptestConfig::default()
     });
