@@ -354,7 +354,7 @@ fn no_unfinished_answer_of_a_provider_becomes_a_summary() -> Outcome {
         (chat("length", None, Some("{\"spans\": [\"s1\"], \"summ".into())), "cut off"),
         (chat("content_filter", Some("I cannot"), None), "refused"),
         (chat("stop", Some("The conversation is empty."), None), "calls neither"),
-        (chat("tool_calls", None, Some("{\"spans\": [\"s1\"]}".into())), "summary is missing"),
+        (chat("tool_calls", None, Some("{\"spans\": [\"s1\"]}".into())), "`summary` is missing"),
         (chat("tool_calls", None, summarizing(&spans, " \n")), "summary is empty"),
         (json!({ "error": { "message": "Rate limit reached" } }), "Rate limit reached"),
     ];
