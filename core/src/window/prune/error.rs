@@ -1,7 +1,8 @@
 //! Why a proposal, a pass or a fallback was refused. Whatever it says, the window is as it was.
 
 use crate::{
-    CommitError, CounterError, SelectionError, SpanId, SummarizeError, SummaryTextError, gate::Held, tool::AnswerError,
+    CommitError, CounterError, EpisodeId, SelectionError, SpanId, SummarizeError, SummaryTextError, gate::Held,
+    tool::AnswerError,
 };
 
 /// Why a model's answer is no proposal (rule R15).
@@ -107,6 +108,16 @@ pub enum ProposalError {
         span: SpanId,
         /// The lane.
         lane: &'static str,
+    },
+    /// The same ids name other spans in another episode.
+    #[error(
+        "the proposal was made for episode `{made_for}` and this is `{episode}`: parse the answer with this one's pass"
+    )]
+    OtherEpisode {
+        /// The episode it was made for.
+        made_for: EpisodeId,
+        /// The episode of this window.
+        episode: EpisodeId,
     },
     /// There is nowhere to put a summary.
     #[error("the struct has no `#[derived]` lane for a summary: add one, or offer no summary tool")]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Index;
 use crate::{
-    ProposalError, SelectionError, SpanId, SummaryText, TokenCounter,
+    EpisodeId, ProposalError, SelectionError, SpanId, SummaryText, TokenCounter,
     tool::{Answer, Form as _, Request, Static},
     window::{
         candidates::{Class, Unit},
@@ -18,6 +18,8 @@ use crate::{
 /// applied, so one that was made for another window, or too long ago, is refused there.
 #[derive(Clone, Debug, Default)]
 pub struct Proposal {
+    /// Ids belong to one episode; none where no model proposed.
+    pub(super) episode: Option<EpisodeId>,
     pub(super) evict: Vec<SpanId>,
     pub(super) summaries: Vec<(Vec<SpanId>, SummaryText)>,
     pub(super) rationale: Option<String>,
@@ -91,14 +93,17 @@ impl Contents {
         }
         evict.sort_unstable();
         let rationale = Some(answer.rationale().trim()).filter(|text| !text.is_empty()).map(str::to_owned);
-        let proposal =
-            Proposal { evict, summaries, rationale, written: written(answer, counter)?, already: draft.already };
+        let (episode, written) = (Some(self.episode.clone()), written(answer, counter)?);
+        let proposal = Proposal { episode, evict, summaries, rationale, written, already: draft.already };
         self.vet(&proposal)?;
         Ok(proposal)
     }
 
     /// Whether every span of a proposal may leave in the way it says, now.
     pub(super) fn vet(&self, proposal: &Proposal) -> Result<(), ProposalError> {
+        if let Some(made_for) = proposal.episode.as_ref().filter(|episode| **episode != self.episode) {
+            return Err(ProposalError::OtherEpisode { made_for: made_for.clone(), episode: self.episode.clone() });
+        }
         let mut seen = BTreeSet::new();
         let evicted = proposal.evict.iter().map(|span| (*span, false));
         let sources = proposal.summaries.iter().flat_map(|(sources, _)| sources).map(|span| (*span, true));
