@@ -96,7 +96,11 @@ pub(crate) struct Plain<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain = |c: char| if c.is_control() || matches!(c, '[' | ']' | '\u{2028}' | '\u{2029}') { ' ' } else { c };
         self.0.chars().try_for_each(|c| fmt::Write::write_char(f, plain(c)))
     }
+}
+
+/// A space in place of what [`Plain`] leaves out.
+pub(crate) fn plain(c: char) -> char {
+    if c.is_control() || matches!(c, '[' | ']' | '\u{2028}' | '\u{2029}') { ' ' } else { c }
 }

@@ -75,10 +75,10 @@ pub struct Priced {
     edit: Edit,
     summaries: Vec<Summary>,
     rationale: Option<Entry>,
-    gross: u64,
+    pub(super) gross: u64,
     pointers: u64,
     kept: u64,
-    before: u64,
+    pub(super) before: u64,
     pub(super) after: u64,
 }
 
@@ -119,7 +119,7 @@ impl<'w, St> Operation<'w, St> for Apply {
             return Ok(Plan::new(Applied { change: None, pass, offered }));
         }
         contents.vet(&proposal)?;
-        let change = contents.change(proposal, counter)?;
+        let change = contents.change(contents.priced(proposal, counter)?)?;
         let first = change.tombstones.iter().map(Tombstone::span).min();
         let cache = contents.cache_cost(first.map(|first| contents.tokens_before(first)));
         let pass = PassRecord { index, rationale, cache, ..change.pass(contents) };
@@ -173,9 +173,8 @@ impl Contents {
         Ok(Preview { before, after, gross, pointers, rationale: kept })
     }
 
-    /// Prices a proposal and makes its tombstones. O(spans it names).
-    pub(super) fn change(&self, proposal: Proposal, counter: &dyn TokenCounter) -> Result<Change, ApplyError> {
-        let priced = self.priced(proposal, counter)?;
+    /// Makes the tombstones of what makes the window smaller. O(spans it names).
+    pub(super) fn change(&self, priced: Priced) -> Result<Change, ApplyError> {
         let Priced { before, after, .. } = priced;
         if after >= before {
             return Err(ApplyError::NotSmaller { before, after });

@@ -13,7 +13,7 @@ use crate::{
         Operation, Shared,
         candidates::{Class, Standing, Unit},
         contents::Contents,
-        prune::apply::Change,
+        prune::apply::{Change, Priced},
         step::Plan,
         summarize::{self, SummaryText},
     },
@@ -145,7 +145,7 @@ impl<'w, St, B: Fallback> Operation<'w, St> for FallBack<B> {
         let Some(chosen) = contents.choose::<B>(counter)? else {
             return Ok(Plan::new(Freeing::Nothing(self.refused)));
         };
-        let change = contents.change(chosen, counter)?;
+        let change = contents.change(chosen)?;
         let pass = change.pass(contents);
         let first = Event::FellBack { strategy: B::NAME.into(), pass: pass.clone() };
         let events = contents.events(first, &change);
@@ -168,14 +168,13 @@ impl<'w, St, B: Fallback> Operation<'w, St> for FallBack<B> {
 /// How far a fallback got with the first so many units.
 struct Reached {
     units: usize,
-    proposal: Proposal,
-    after: u64,
+    priced: Priced,
 }
 
 impl Contents {
     /// What leaves: the fewest units, in order, that bring the request below the trigger; with protected lanes only as
     /// far as the limit asks. `None` when nothing has to, or nothing can.
-    fn choose<B: Fallback>(&self, counter: &dyn TokenCounter) -> Result<Option<Proposal>, FallBackError> {
+    fn choose<B: Fallback>(&self, counter: &dyn TokenCounter) -> Result<Option<Priced>, FallBackError> {
         let budget = self.budget.ok_or(FallBackError::NoBudget)?;
         let (before, limit, goal) = (self.request(), budget.limit(), budget.trigger().saturating_sub(1));
         if B::TEMPLATE && self.derived_lane().is_none() {
@@ -187,13 +186,14 @@ impl Contents {
         let units = self.in_order::<B>();
         let soft = units.partition_point(|unit| unit.class < Class::Protected);
         let mut reached = self.fewest::<B>(&units, 0..soft, goal, counter)?;
-        if reached.after > limit {
+        if reached.priced.after > limit {
             reached = self.fewest::<B>(&units, soft..units.len(), limit, counter)?;
         }
-        if reached.after > limit {
-            return Err(self.unfittable(reached.after, limit));
+        let Reached { units, priced } = reached;
+        match priced.after {
+            after if after > limit => Err(self.unfittable(after, limit)),
+            after => Ok(Some(priced).filter(|_| units > 0 && after < before)),
         }
-        if reached.proposal.is_empty() || reached.after >= before { Ok(None) } else { Ok(Some(reached.proposal)) }
     }
 
     /// The units that may leave without a model, in the order in which they do.
@@ -207,7 +207,8 @@ impl Contents {
     }
 
     /// The fewest leading units, more than `among.start`, that bring the request to `goal`; all of `among` when none do.
-    /// A guess by the prices, then doubled steps and halves: O(units taken · log).
+    /// Each trial guesses by what the last one freed, now and then by halves, since a guess can go on missing by little:
+    /// O(units taken), a few times over.
     fn fewest<B: Fallback>(
         &self,
         units: &[Unit],
@@ -215,34 +216,30 @@ impl Contents {
         goal: u64,
         counter: &dyn TokenCounter,
     ) -> Result<Reached, FallBackError> {
-        let try_out = |count| self.reached::<B>(units, count, counter);
+        let try_out = |count: usize| self.reached::<B>(units, count, counter);
+        let (mut fails, mut found, mut at) = (among.start, None::<Reached>, self.guess(units, goal));
         if among.is_empty() {
             return try_out(among.end);
         }
-        let (mut fails, mut found) = (among.start, None::<Reached>);
-        let (mut at, mut stride) = (self.guess(units, goal).clamp(among.start.saturating_add(1), among.end), 1);
-        loop {
-            let reached = try_out(at)?;
-            if reached.after > goal {
-                fails = at;
-                if at >= among.end {
-                    return Ok(reached);
-                }
-            } else {
+        for trial in 1_u32.. {
+            let most = found.as_ref().map_or(among.end, |found| found.units.saturating_sub(1));
+            let reached = try_out(at.max(fails.saturating_add(1)).min(most))?;
+            let next = first_taking(units, needed(&reached.priced, goal));
+            if reached.priced.after <= goal {
                 found = Some(reached);
+            } else if reached.units >= among.end {
+                return Ok(reached);
+            } else {
+                fails = reached.units;
             }
-            let next = match &found {
-                Some(found) if found.units <= fails.saturating_add(1) => break,
-                Some(found) if fails == among.start => found.units.saturating_sub(stride).max(fails.saturating_add(1)),
-                Some(found) => fails.midpoint(found.units),
-                None => at.saturating_add(stride).min(among.end),
+            at = match found {
+                Some(found) if found.units <= fails.saturating_add(1) => return Ok(found),
+                Some(ref found) if trial.is_multiple_of(4) => fails.midpoint(found.units),
+                None if trial.is_multiple_of(4) => fails.saturating_mul(2),
+                _ => next,
             };
-            (at, stride) = (next, stride.saturating_mul(2));
         }
-        match found {
-            Some(found) => Ok(found),
-            None => try_out(among.end),
-        }
+        try_out(among.end)
     }
 
     /// What the first `count` units leave as. A template's list that is no shorter than its sources gives way to pointers.
@@ -253,13 +250,11 @@ impl Contents {
         counter: &dyn TokenCounter,
     ) -> Result<Reached, FallBackError> {
         let taken = units.get(..count).unwrap_or_default();
-        let mut proposal = self.taking(taken, B::TEMPLATE);
-        let mut priced = self.priced(proposal.clone(), counter);
+        let mut priced = self.priced(self.taking(taken, B::TEMPLATE), counter);
         if let Err(ApplyError::Summary(SummarizeError::NotSmaller { .. })) = priced {
-            proposal = self.taking(taken, false);
-            priced = self.priced(proposal.clone(), counter);
+            priced = self.priced(self.taking(taken, false), counter);
         }
-        Ok(Reached { units: count, proposal, after: priced?.after })
+        Ok(Reached { units: count, priced: priced? })
     }
 
     fn guess(&self, units: &[Unit], goal: u64) -> usize {
@@ -306,4 +301,21 @@ impl Contents {
         (held.protected, held.rationales) = (0, 0);
         FallBackError::Unfittable { needed, budget, fixed, held }
     }
+}
+
+/// What has to be taken to come to `goal`, in tokens, if it goes on as in this trial.
+fn needed(trial: &Priced, goal: u64) -> u64 {
+    let freed = u128::from(trial.before.saturating_sub(trial.after));
+    let part = u128::from(trial.gross).saturating_mul(u128::from(trial.before.saturating_sub(goal)));
+    part.checked_div(freed).and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or(u64::MAX)
+}
+
+/// How many of the first units take so many tokens, or all.
+fn first_taking(units: &[Unit], tokens: u64) -> usize {
+    let mut left = tokens;
+    let enough = |unit: &Unit| {
+        left = left.saturating_sub(unit.tokens);
+        left == 0
+    };
+    units.iter().position(enough).map_or(units.len(), |at| at.saturating_add(1))
 }
