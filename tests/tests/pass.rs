@@ -109,9 +109,12 @@ fn a_pass_evicts_what_the_model_chose_in_one_commit() -> Outcome {
 #[test]
 fn a_pass_with_nothing_new_writes_nothing() -> Outcome {
     let store = memory();
-    let mut window =
-        Window::<Agent, _>::open_with(store.clone(), Episode::new("e", "p").budget(limits()), OneByteAToken)?;
-    for n in 0..6 {
+    let mut window = Window::<Agent, _>::open_with(
+        store.clone(),
+        Episode::new("e", "p").budget(Limits::of(30_000).index(900).rationale(100).margin(100)),
+        OneByteAToken,
+    )?;
+    for n in 0..18 {
         window.lanes().work.push(format!("{n}{}", "x".repeat(1_000)))?;
     }
     let answer = Answer::prune(["s1", "s2"]);
@@ -129,6 +132,7 @@ fn a_pass_with_nothing_new_writes_nothing() -> Outcome {
     assert_eq!(window.accounting().passes, 1);
     assert_eq!(window.accounting().unchanged, 2);
     // An empty answer is an answer: nothing to do.
+    window.lanes().work.push("x".repeat(2_000))?;
     let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
     let nothing = pass.parse(&Answer::prune(Vec::<String>::new()))?;
     assert!(matches!(pass.apply(nothing).wait()?, Passed::Unchanged));
@@ -154,7 +158,7 @@ fn every_wrong_name_is_refused_by_name() -> Outcome {
     assert!(matches!(refused(&mut window, &prune(&["s3", "S3"]))?, Twice { span } if span == id(3)));
     let overlap = prune(&["s3"]).summarize(["s3", "s4"], "read two files");
     assert!(matches!(refused(&mut window, &overlap)?, Overlap { span } if span == id(3)));
-    let paraphrase = Answer::summarize_only(["s2"], "there is a table");
+    let paraphrase = Answer::prune([""; 0]).summarize(["s2"], "there is a table");
     assert!(matches!(refused(&mut window, &paraphrase)?, ProtectedSource { lane: "schema", .. }));
     Ok(())
 }
