@@ -82,7 +82,7 @@ fn open(limits: Limits, counter: impl TokenCounter + 'static) -> Memory {
 /// What both sides hold: one message in ten is a tool's result of 4,000 bytes, the others have 400.
 fn texts(spans: usize) -> Vec<String> {
     let line = "row 17 of the listing has a name, a size and a date; ";
-    let bytes = |n: usize| if n % 10 == 0 { 4_000 } else { 400 };
+    let bytes = |n: usize| if n.is_multiple_of(10) { 4_000 } else { 400 };
     (0..spans).map(|n| format!("{n} {}", line.repeat(bytes(n) / line.len() + 1))[..bytes(n)].to_owned()).collect()
 }
 
@@ -236,7 +236,8 @@ fn fallback(what: &str, spans: usize, kinds: usize) {
     let fill = || {
         let mut window = open(limits, asked.clone());
         let lanes = window.lanes();
-        let push = |n: usize| if n % kinds == 0 { lanes.work.push(text(n)) } else { lanes.rules.push(text(n)) };
+        let push =
+            |n: usize| if n.is_multiple_of(kinds) { lanes.work.push(text(n)) } else { lanes.rules.push(text(n)) };
         let _: Vec<SpanId> = (0..spans).map(|n| push(n).unwrap()).collect();
         drop(lanes.externalize().wait().unwrap());
         window
