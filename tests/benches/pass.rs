@@ -14,12 +14,12 @@ use std::{
 
 use context_governor::{CompactRequest, CompactionPolicy, compact_context};
 use keepspan::{
-    Content, CounterError, Episode, Fallback, FellBack, FixedTemplate, FourBytesAToken, Limits, NewSpan, OldestFirst,
+    ByteEstimate, CounterError, Episode, Fallback, FellBack, FixedTemplate, Limits, NewSpan, OldestFirst,
     OneByteAToken, Outcome, SpanId, TokenCount, TokenCounter, Window,
     store::MemoryStore,
     tool::{Answer, Anthropic},
 };
-use keepspan_tests::{Agent, memory};
+use keepspan_tests::{Agent, FourBytes, memory};
 
 use self::timing::{interleave, median, time};
 
@@ -34,8 +34,8 @@ fn main() {
     println!("\n| pass over 2,000 messages | counter | admit | read | parse | apply | whole |");
     println!("| --- | --- | ---: | ---: | ---: | ---: | ---: |");
     for named in [10, 50, 100, 200] {
-        pass("one byte a token", named, 4, OneByteAToken);
-        pass("four bytes a token", named, 1, FourBytesAToken);
+        pass("one byte a token", named, OneByteAToken);
+        pass("by bytes, the default", named, ByteEstimate);
     }
     println!("\n| 2,000 messages to {TARGET} tokens | tokens after | keepspan | context-governor | ratio |");
     println!("| --- | ---: | ---: | ---: | ---: |");
@@ -82,7 +82,7 @@ fn open(limits: Limits, counter: impl TokenCounter + 'static) -> Memory {
 /// What both sides hold: one message in ten is a tool's result of 4,000 bytes, the others have 400.
 fn texts(spans: usize) -> Vec<String> {
     let line = "row 17 of the listing has a name, a size and a date; ";
-    let bytes = |n: usize| if n % 10 == 0 { 4_000 } else { 400 };
+    let bytes = |n: usize| if n.is_multiple_of(10) { 4_000 } else { 400 };
     (0..spans).map(|n| format!("{n} {}", line.repeat(bytes(n) / line.len() + 1))[..bytes(n)].to_owned()).collect()
 }
 
@@ -135,9 +135,10 @@ fn one_pass(window: &mut Memory, response: &serde_json::Value) -> [Duration; 4] 
     [admit, read, parse, apply]
 }
 
-fn pass(name: &str, named: usize, tokens: u64, counter: impl TokenCounter + Copy + 'static) {
+fn pass(name: &str, named: usize, counter: impl TokenCounter + Copy + 'static) {
     let (texts, response) = (texts(2_000), response(named));
-    let limits = Limits::of((TOKENS + 60_000) * tokens);
+    let tokens: u64 = texts.iter().map(|text| u64::from(counter.text(text).unwrap().tokens())).sum();
+    let limits = Limits::of(tokens * 7 / 6);
     let rounds: Vec<_> = (0..101).map(|_| one_pass(&mut filled(limits, counter, &texts), &response)).collect();
     let parts = [0, 1, 2, 3].map(|part| median(rounds.iter().map(|parts| parts[part]).collect()));
     let whole = median(rounds.iter().map(|parts| parts.iter().sum()).collect());
@@ -161,7 +162,7 @@ fn beside() {
         println!("| {what} | {after}, {compacted} | {ours:.1} us | {theirs:.1} us | 1/{:.0} |", theirs / ours);
     };
     let chosen = response(200);
-    let open = |limits| filled(limits, FourBytesAToken, &texts);
+    let open = |limits| filled(limits, FourBytes, &texts);
     let after = |limits, act: &dyn Fn(&mut Memory)| {
         let mut window = open(limits);
         act(&mut window);
@@ -172,7 +173,7 @@ fn beside() {
     });
     row("a pass, admit to apply", left, &mut || one_pass(&mut open(pass), &chosen).iter().sum());
     row("the same after pushing and externalizing all", left, &mut || {
-        let mut window = self::open(pass, FourBytesAToken);
+        let mut window = self::open(pass, FourBytes);
         let entering = time(|| {
             push(&mut window, &texts);
             drop(window.lanes().externalize().wait().unwrap());
@@ -221,9 +222,9 @@ fn fall_back<B: Fallback>(window: &mut Memory, strategy: B) -> (Duration, usize)
 struct Asked(Arc<AtomicU64>);
 
 impl TokenCounter for Asked {
-    fn count(&self, content: &Content) -> Result<TokenCount, CounterError> {
+    fn text(&self, text: &str) -> Result<TokenCount, CounterError> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        OneByteAToken.count(content)
+        OneByteAToken.text(text)
     }
 }
 
@@ -235,7 +236,8 @@ fn fallback(what: &str, spans: usize, kinds: usize) {
     let fill = || {
         let mut window = open(limits, asked.clone());
         let lanes = window.lanes();
-        let push = |n: usize| if n % kinds == 0 { lanes.work.push(text(n)) } else { lanes.rules.push(text(n)) };
+        let push =
+            |n: usize| if n.is_multiple_of(kinds) { lanes.work.push(text(n)) } else { lanes.rules.push(text(n)) };
         let _: Vec<SpanId> = (0..spans).map(|n| push(n).unwrap()).collect();
         drop(lanes.externalize().wait().unwrap());
         window

@@ -104,7 +104,7 @@ impl Contents {
     pub(super) fn index(&self, price: u64, pointer: u64, counter: &dyn TokenCounter) -> Result<Index, CounterError> {
         let rank = |unit: &Unit| (unit.class, std::cmp::Reverse(unit.tokens), unit.span);
         let (mut units, mut all) = (Vec::new(), 0_u64);
-        for unit in self.units().filter(|unit| self.is_candidate(unit, pointer)) {
+        self.units().filter(|unit| self.is_candidate(unit, pointer)).for_each(|unit| {
             // Twice as many as are offered are kept, so that each is compared a few times, whatever the window holds.
             if units.len() >= MAX_OFFERED.saturating_mul(2) {
                 units.select_nth_unstable_by_key(MAX_OFFERED, rank);
@@ -112,7 +112,7 @@ impl Contents {
             }
             units.push(unit);
             all = all.saturating_add(1);
-        }
+        });
         units.sort_unstable_by_key(rank);
         units.truncate(MAX_OFFERED);
         let mut index = Index { offers: Vec::with_capacity(units.len()), tokens: 0, left_out: 0 };
