@@ -1,6 +1,10 @@
 //! Without a model: a fixed order frees the space when none may decide (rule R14).
 
-use std::{cmp::Reverse, collections::HashMap, marker::PhantomData};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    marker::PhantomData,
+};
 
 use super::{Proposal, Report};
 use crate::{
@@ -15,6 +19,7 @@ use crate::{
         prune::apply::Change,
         step::Plan,
         summarize::SummaryText,
+        table::Entry,
     },
 };
 
@@ -84,7 +89,7 @@ impl Fallback for SupersededReads {
             last.insert((entry.name, entry.digest), span);
         }
         move |unit| {
-            let repeated = |span, entry: &crate::window::table::Entry| {
+            let repeated = |span, entry: &Entry| {
                 contents.reads.is_superseded(span)
                     || entry.origin == Origin::Tool
                         && last.get(&(entry.name, entry.digest)).is_some_and(|last| *last > span)
@@ -190,19 +195,33 @@ impl Contents {
             reached = self.fewest::<B>(&units, soft..units.len(), limit, counter)?;
         }
         if reached.after > limit {
-            return Err(self.unfittable(reached.after, limit));
+            return Err(self.unfittable(reached.after, limit, &units));
         }
         if reached.proposal.is_empty() || reached.after >= before { Ok(None) } else { Ok(Some(reached.proposal)) }
     }
 
-    /// The units that may leave without a model, in the order in which they do.
+    /// The units that may leave without a model, in the order in which they do; of a class, the smallest ones last.
     fn in_order<B: Fallback>(&self) -> Vec<Unit> {
         let pointer = self.ledger.prices().pointer;
-        let leaves = |unit: &Unit| unit.class < Class::Kept && unit.standing == Standing::Free && unit.tokens > pointer;
         let mut units: Vec<_> = self.units().filter(leaves).collect();
+        let folding = self.folding(&units, pointer);
+        units.retain(|unit| unit.tokens > pointer || folding.binary_search(&unit.span).is_ok());
         let rank = B::rank(self);
-        units.sort_by_cached_key(|unit| (unit.class, rank(unit)));
+        units.sort_by_cached_key(|unit| (unit.class, unit.tokens <= pointer, rank(unit)));
         units
+    }
+
+    /// The evictable spans that take more, with the neighbours that leave with them, than the one pointer they fold into;
+    /// ascending.
+    fn folding(&self, units: &[Unit], pointer: u64) -> Vec<SpanId> {
+        let evictable = units.iter().filter(|unit| unit.class == Class::Evictable);
+        let mut spans: Vec<_> = evictable.flat_map(|unit| self.unit(unit.span)).collect();
+        spans.sort_unstable_by_key(|(span, _)| *span);
+        let tokens = |run: &&[(SpanId, &Entry)]| {
+            run.iter().fold(0_u64, |sum, (_, entry)| sum.saturating_add(u64::from(entry.tokens)))
+        };
+        let runs = spans.chunk_by(|(one, _), (other, _)| one.next() == *other).filter(|run| tokens(run) > pointer);
+        runs.flatten().map(|(span, _)| *span).collect()
     }
 
     /// The fewest leading units, more than `among.start`, that bring the request to `goal`; all of `among` when none do.
@@ -294,15 +313,19 @@ impl Contents {
         SummaryText::by_template(lines.join("\n"))
     }
 
-    fn unfittable(&self, needed: u64, budget: u64) -> FallBackError {
-        let pointer = self.ledger.prices().pointer;
-        let mut held = self.tally(pointer).held;
+    fn unfittable(&self, needed: u64, budget: u64, left: &[Unit]) -> FallBackError {
+        let mut held = self.tally(self.ledger.prices().pointer).held;
         let fixed = self.budget.map_or(0, |budget| budget.fixed());
-        // What only a fallback takes would have left as well, but for what its pointer outweighs.
-        let only = |unit: &Unit| matches!(unit.class, Class::Rationale | Class::Protected);
-        let small = |unit: &Unit| only(unit) && unit.standing == Standing::Free && unit.tokens <= pointer;
-        held.small = self.units().filter(small).fold(held.small, |sum, unit| sum.saturating_add(unit.tokens));
+        // Whatever may leave has left, but for what its pointer outweighs.
+        let left: HashSet<_> = left.iter().map(|unit| unit.span).collect();
+        let small = self.units().filter(|unit| leaves(unit) && !left.contains(&unit.span));
+        held.small = small.fold(0, |sum, unit| sum.saturating_add(unit.tokens));
         (held.protected, held.rationales) = (0, 0);
         FallBackError::Unfittable { needed, budget, fixed, held }
     }
+}
+
+/// Whether a unit may leave without a model (rule R14).
+fn leaves(unit: &Unit) -> bool {
+    unit.class < Class::Kept && unit.standing == Standing::Free
 }
