@@ -292,6 +292,29 @@ fn a_template_that_would_be_longer_than_its_sources_is_not_written() -> Outcome 
     Ok(())
 }
 
+/// Neighbours share one pointer: spans smaller than it leave together, and none that stands alone does.
+#[test]
+fn small_neighbours_leave_under_one_pointer() -> Outcome {
+    for (name, run) in STRATEGIES {
+        let mut together = window(memory(), limits(10_000, 8_300))?;
+        let mut apart = window(memory(), limits(10_000, 8_300))?;
+        for _ in 0..170 {
+            together.lanes().work.push("w".repeat(60))?;
+            apart.lanes().work.push("w".repeat(59))?;
+            apart.lanes().rules.push("r")?;
+        }
+        let report = report(run(&mut together)?)?;
+        assert!((8_240..8_300).contains(&together.utilization()), "{name}: {}", together.utilization());
+        assert_eq!(rendered(&together), report.pass().after, "{name}");
+        let refused = run(&mut apart).err().ok_or("it cannot fit")?;
+        let Some(FallBackError::Unfittable { needed: 10_200, held, .. }) = refused.downcast_ref() else {
+            return Err(refused);
+        };
+        assert_eq!(*held, Held { kept: 170, small: 170 * 59, ..Held::default() }, "{name}");
+    }
+    Ok(())
+}
+
 /// The state of a struct without a budget, and without a lane for summaries.
 #[derive(keepspan::ContextState)]
 struct Bare {
