@@ -202,7 +202,7 @@ impl Contents {
 
     /// The units that may leave without a model, in the order in which they do; of a class, the smallest ones last.
     fn in_order<B: Fallback>(&self) -> Vec<Unit> {
-        let pointer = self.ledger.prices().pointer;
+        let pointer = self.pointer_price;
         let mut units: Vec<_> = self.units().filter(leaves).collect();
         let folding = self.folding(&units, pointer);
         units.retain(|unit| unit.tokens > pointer || folding.binary_search(&unit.span).is_ok());
@@ -281,7 +281,7 @@ impl Contents {
     }
 
     fn guess(&self, units: &[Unit], goal: u64) -> usize {
-        let pointer = self.ledger.prices().pointer;
+        let pointer = self.pointer_price;
         let mut left = self.request();
         let enough = |unit: &Unit| {
             left = left.saturating_sub(unit.tokens.saturating_sub(pointer));
@@ -314,7 +314,7 @@ impl Contents {
     }
 
     fn unfittable(&self, needed: u64, budget: u64, left: &[Unit]) -> FallBackError {
-        let mut held = self.tally(self.ledger.prices().pointer).held;
+        let mut held = self.tally(self.pointer_price).held;
         let fixed = self.budget.map_or(0, |budget| budget.fixed());
         // Whatever may leave has left, but for what its pointer outweighs.
         let left: HashSet<_> = left.iter().map(|unit| unit.span).collect();
