@@ -315,6 +315,29 @@ fn small_neighbours_leave_under_one_pointer() -> Outcome {
     Ok(())
 }
 
+/// Passes whose pointers folded into others make the next pass look cheap; what a pointer takes on its own is the same.
+#[test]
+fn cheap_passes_do_not_make_small_spans_worth_a_pointer() -> Outcome {
+    let mut window = window(memory(), Limits::of(20_000).trigger(18_000).index(800).rationale(100).margin(150))?;
+    for _ in 0..9 {
+        window.lanes().work.push("w".repeat(1_000))?;
+    }
+    for span in 1..8 {
+        let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+        let proposal = pass.parse(&keepspan::tool::Answer::prune([id(span).to_string()]))?;
+        assert!(matches!(pass.apply(proposal).wait()?, keepspan::Outcome::Pruned(_)));
+    }
+    assert!(window.prices().pointer < 60, "{}", window.prices().pointer);
+    for _ in 0..100 {
+        window.lanes().work.push("w".repeat(60))?;
+        window.lanes().rules.push("r".repeat(100))?;
+    }
+    let last = window.lanes().work.push("w".repeat(3_000))?;
+    let report = report(fall_back::<OldestFirst>(&mut window)?)?;
+    assert_eq!(left(&report), [id(8), id(9), last]);
+    Ok(())
+}
+
 /// The state of a struct without a budget, and without a lane for summaries.
 #[derive(keepspan::ContextState)]
 struct Bare {
