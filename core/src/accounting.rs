@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Budget;
+use crate::{Budget, EpisodeId, telemetry};
 
 /// How many events are kept for [`Accounting::events`] and the warning; the sums are of all.
 const KEPT: usize = 1_024;
@@ -56,7 +56,7 @@ impl PassRecord {
 #[non_exhaustive]
 pub enum PruneEvent {
     /// A model's pass was applied.
-    Pass(PassRecord),
+    Passed(PassRecord),
     /// A model's pass changed nothing.
     Unchanged {
         /// Tokens pushed since the episode began.
@@ -94,7 +94,7 @@ impl PruneEvent {
     /// Tokens pushed since the episode began, when it happened.
     pub fn at(&self) -> u64 {
         match self {
-            Self::Pass(PassRecord { at, .. })
+            Self::Passed(PassRecord { at, .. })
             | Self::Unchanged { at, .. }
             | Self::Refused { at, .. }
             | Self::FellBack { at, .. } => *at,
@@ -104,7 +104,7 @@ impl PruneEvent {
     /// What the request takes after it.
     pub fn utilization(&self) -> u64 {
         match self {
-            Self::Pass(PassRecord { after, .. }) | Self::FellBack { after, .. } => *after,
+            Self::Passed(PassRecord { after, .. }) | Self::FellBack { after, .. } => *after,
             Self::Unchanged { utilization, .. } | Self::Refused { utilization, .. } => *utilization,
         }
     }
@@ -154,6 +154,8 @@ pub struct Accounting {
     pub fallbacks: u64,
     /// Tokens that they freed.
     pub fallback_freed: u64,
+    /// What a request may take, in tokens; 0 without a budget.
+    pub limit: u64,
     events: VecDeque<PruneEvent>,
 }
 
@@ -168,6 +170,16 @@ impl Accounting {
     /// The latest events, oldest first: utilization, and so headroom, over time. At most 1,024 are kept.
     pub fn events(&self) -> impl DoubleEndedIterator<Item = &PruneEvent> {
         self.events.iter()
+    }
+
+    /// Headroom over time: what was free after each of those events, in tokens, with the tokens pushed by then. Negative
+    /// where the request was too large.
+    pub fn headroom(&self) -> impl DoubleEndedIterator<Item = (u64, i64)> {
+        let free = |event: &PruneEvent| {
+            let free = i128::from(self.limit).saturating_sub(i128::from(event.utilization()));
+            i64::try_from(free).unwrap_or(i64::MIN)
+        };
+        self.events.iter().map(move |event| (event.at(), free(event)))
     }
 
     /// The events as JSON, one a line. Counts only.
@@ -188,7 +200,7 @@ impl Accounting {
             .events
             .iter()
             .rev()
-            .filter_map(|event| if let PruneEvent::Pass(pass) = event { Some((pass.at, pass.after)) } else { None })
+            .filter_map(|event| if let PruneEvent::Passed(pass) = event { Some((pass.at, pass.after)) } else { None })
             .collect();
         // Newest first: each gap no larger than the next older one, each `after` above the next older one.
         let worse = |three: &&[(u64, u64)]| match three {
@@ -239,6 +251,9 @@ impl Expected {
     }
 }
 
+/// An eighth: a model that takes nothing is asked again when much has come together.
+const LEAST_UPTAKE: u64 = 125;
+
 /// What a window expects a decision to cost, in tokens: as its policy says at first, then as measured (rule R11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Prices {
@@ -248,6 +263,9 @@ pub struct Prices {
     pub rationale: u64,
     /// One pointer.
     pub pointer: u64,
+    /// How many of 1,000 offered tokens models take: all at first, then as measured. What they declined before is offered
+    /// again, and would otherwise make the gate promise it again.
+    pub uptake: u64,
     /// Whether rationales are longer than the policy leaves room for: declare a larger `rationale`, or a lower trigger.
     pub rationale_exceeds_policy: bool,
 }
@@ -256,9 +274,12 @@ pub struct Prices {
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     pub(crate) accounting: Accounting,
+    episode: EpisodeId,
+    budget: Option<Budget>,
     index: Expected,
     rationale: Expected,
     pointer: Expected,
+    uptake: u64,
     /// The last refusal and how often it came while nothing changed.
     refusal: Option<(u64, &'static str, u32)>,
     /// The state of the window in which a fallback changed nothing.
@@ -267,16 +288,22 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// Starts from the budget; a rationale may grow until deciding takes all the headroom that the trigger leaves.
-    pub(crate) fn new(budget: Option<&Budget>, pointer: u64) -> Self {
-        let (index, rationale, ceiling) = budget.map_or((0, 0, 0), |budget| {
+    pub(crate) fn new(episode: EpisodeId, budget: Option<Budget>, pointer: u64) -> Self {
+        let (index, rationale, ceiling) = budget.as_ref().map_or((0, 0, 0), |budget| {
             let room = budget.limit().saturating_sub(budget.trigger()).saturating_sub(budget.index());
             (budget.index(), budget.rationale(), room)
         });
         Self {
-            accounting: Accounting::default(),
+            accounting: Accounting {
+                limit: budget.as_ref().map_or(0, |budget| budget.limit()),
+                ..Accounting::default()
+            },
+            episode,
+            budget,
             index: Expected::new(index, index),
             rationale: Expected::new(rationale, ceiling),
             pointer: Expected::new(pointer, u64::MAX),
+            uptake: 1_000,
             refusal: None,
             idle: None,
         }
@@ -287,22 +314,32 @@ impl Ledger {
             index: self.index.value,
             rationale: self.rationale.value,
             pointer: self.pointer.value,
+            uptake: self.uptake,
             rationale_exceeds_policy: self.rationale.value >= self.rationale.ceiling && self.accounting.passes > 0,
         }
     }
 
+    fn happened(&mut self, event: PruneEvent) {
+        telemetry::emit(&self.episode, self.budget.as_ref(), &event);
+        self.accounting.keep(event);
+    }
+
     /// A pass was decided: its price is known, whether it was applied or not.
-    fn decided(&mut self, index: u64, rationale: u64) {
+    fn decided(&mut self, pass: &PassRecord, offered: u64) {
+        let PassRecord { index, rationale, gross, .. } = *pass;
         self.index.observe(index);
         self.rationale.observe(rationale);
+        if let Some(taken) = gross.min(offered).saturating_mul(1_000).checked_div(offered) {
+            self.uptake = self.uptake.midpoint(taken).max(LEAST_UPTAKE);
+        }
         let sums = &mut self.accounting;
         sums.index = sums.index.saturating_add(index);
         sums.rationale = sums.rationale.saturating_add(rationale);
     }
 
-    /// A pass was applied, with what each of its pointers added.
-    pub(crate) fn passed(&mut self, pass: &PassRecord, pointer: Option<u64>) {
-        self.decided(pass.index, pass.rationale);
+    /// A pass was applied, with what each of its pointers added, and what could be chosen from.
+    pub(crate) fn passed(&mut self, pass: &PassRecord, pointer: Option<u64>, offered: u64) {
+        self.decided(pass, offered);
         if let Some(each) = pointer {
             self.pointer.observe(each);
         }
@@ -312,16 +349,16 @@ impl Ledger {
         sums.net = sums.net.saturating_add(pass.net());
         sums.pointers = sums.pointers.saturating_add(pass.pointers);
         sums.cache = sums.cache.saturating_add(pass.cache);
-        sums.keep(PruneEvent::Pass(pass.clone()));
+        self.happened(PruneEvent::Passed(pass.clone()));
     }
 
-    pub(crate) fn unchanged(&mut self, pass: &PassRecord) {
-        self.decided(pass.index, pass.rationale);
+    pub(crate) fn unchanged(&mut self, pass: &PassRecord, offered: u64) {
+        self.decided(pass, offered);
         let (at, utilization, overhead) = (pass.at, pass.after, pass.overhead());
         let sums = &mut self.accounting;
         sums.unchanged = sums.unchanged.saturating_add(1);
         sums.net = sums.net.saturating_sub_unsigned(overhead);
-        sums.keep(PruneEvent::Unchanged { at, utilization, overhead });
+        self.happened(PruneEvent::Unchanged { at, utilization, overhead });
     }
 
     /// Counts a refusal; how often it came by now while nothing changed.
@@ -335,7 +372,7 @@ impl Ledger {
         *count = count.saturating_add(1);
         // The same refusal again and again would push everything else out.
         if times == 1 {
-            self.accounting.keep(PruneEvent::Refused { at, utilization, reason });
+            self.happened(PruneEvent::Refused { at, utilization, reason });
         }
         times
     }
@@ -350,6 +387,6 @@ impl Ledger {
         let sums = &mut self.accounting;
         sums.fallbacks = sums.fallbacks.saturating_add(1);
         sums.fallback_freed = sums.fallback_freed.saturating_add(before.saturating_sub(after));
-        sums.keep(PruneEvent::FellBack { at, strategy, before, after, spans });
+        self.happened(PruneEvent::FellBack { at, strategy, before, after, spans });
     }
 }

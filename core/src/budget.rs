@@ -326,13 +326,14 @@ impl BudgetError {
                 .number(limit)
                 .and(" (budget less reserve), so pruning would never be due: lower the trigger"),
             Self::DecisionInBand { trigger, limit, index, rationale } => {
-                let decision = index.saturating_add(rationale);
+                let (headroom, decision) = (limit.saturating_sub(trigger), index.saturating_add(rationale));
                 let text = text
                     .and("trigger ")
                     .number(trigger)
                     .and(" leaves ")
-                    .number(limit.saturating_sub(trigger))
-                    .and(" tokens of the limit ")
+                    .number(headroom)
+                    .and(if headroom == 1 { " token" } else { " tokens" })
+                    .and(" of the limit ")
                     .number(limit)
                     .and(", and deciding costs ")
                     .number(decision)
@@ -371,5 +372,53 @@ impl BudgetError {
                 .and(", so a pass could write more than it reclaims: raise the margin to ")
                 .number(rationale),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Any limits, from numbers at which something changes.
+    fn limits(seed: u64) -> Limits {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let numbers = [0, 1, 2, 39, 41, 300, 666, 667, 800, 1_000, u64::MAX / 2, u64::MAX - 1, u64::MAX];
+            let chosen = usize::try_from(state >> 40).unwrap_or_default();
+            numbers.get(chosen % 26).copied()
+        };
+        Limits {
+            tokens: next().unwrap_or(1_000),
+            fixed: next(),
+            trigger: next(),
+            index: next(),
+            rationale: next(),
+            margin: next(),
+            reserve: next(),
+            keep: next(),
+        }
+    }
+
+    #[test]
+    fn the_key_to_blame_is_one_that_is_given() {
+        let mut blamed = std::collections::BTreeSet::new();
+        for limits in (0..50_000).map(limits) {
+            let Err(error) = Budget::new(limits) else { continue };
+            let key = error.key(&limits);
+            let given = match key {
+                "fixed" => limits.fixed.is_some(),
+                "trigger" => limits.trigger.is_some(),
+                "index" => limits.index.is_some(),
+                "rationale" => limits.rationale.is_some(),
+                "margin" => limits.margin.is_some(),
+                "reserve" => limits.reserve.is_some(),
+                "keep" => limits.keep.is_some(),
+                key => key == "budget",
+            };
+            assert!(given, "{limits:?} blames {key}: {error}");
+            blamed.insert(key);
+        }
+        assert_eq!(blamed.len(), 8, "{blamed:?}");
     }
 }

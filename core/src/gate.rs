@@ -10,7 +10,7 @@ pub struct Ask {
     pub limit: u64,
     /// How many candidates there are.
     pub candidates: u64,
-    /// What the candidates take together.
+    /// What of the candidates is expected to leave: together, times the share that models took so far.
     pub gross: u64,
     /// What the model would read to decide.
     pub index: u64,
@@ -69,7 +69,7 @@ pub enum Refused {
         index.saturating_add(*rationale).saturating_add(*pointers).saturating_add(*cache)
     )]
     InsufficientReclamation {
-        /// What the candidates take.
+        /// What of the candidates is expected to leave.
         gross: u64,
         /// What the model would read.
         index: u64,

@@ -20,13 +20,16 @@ pub mod rule;
 mod span;
 mod state;
 pub mod store;
+mod telemetry;
 mod text;
 mod tokens;
 pub mod tool;
 mod window;
 
 #[cfg(feature = "derive")]
-pub use keepspan_macros::ContextState;
+pub use keepspan_macros::{ContextState, policy};
+#[cfg(feature = "tiktoken")]
+pub use tokens::{Cl100k, O200k};
 
 pub use self::{
     accounting::{Accounting, Oscillation, PassRecord, Prices, PruneEvent},
@@ -43,7 +46,10 @@ pub use self::{
     record::Tombstone,
     span::{Content, NewSpan, NotUtf8, Origin, Role, SpanId},
     state::{ContextState, Field, LaneSpec, Spans},
-    tokens::{Certainty, CounterError, FourBytesAToken, OneByteAToken, TokenCount, TokenCounter},
+    tokens::{
+        ByteEstimate, Calibrated, Certainty, CounterError, CounterMismatch, Growing, Image, ImageCost, OneByteAToken,
+        Settles, TokenCount, TokenCounter, WithImages,
+    },
     window::{
         Advice, Apply, ApplyError, ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize, FallBack,
         FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane, Lanes, LargestToolOutput,

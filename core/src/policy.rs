@@ -6,7 +6,7 @@
 //! terms of both are held.
 
 use crate::{
-    Budget, ContextState, LaneSpec, Limits,
+    Budget, BudgetError, ContextState, LaneSpec, Limits,
     kind::{self, Kind, KindId, Protected},
     text::{Text, same},
 };
@@ -28,6 +28,10 @@ pub trait Permits<A: Act> {}
 pub enum Unrestricted {}
 
 /// A policy with all that it stands under, or [`Unrestricted`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no policy",
+    label = "write one with `policy!`, or implement `Policy`"
+)]
 pub trait Rules: seal::Rules + 'static {
     #[doc(hidden)]
     const CHAIN: Option<&'static Link>;
@@ -37,6 +41,7 @@ impl Rules for Unrestricted {
     const CHAIN: Option<&'static Link> = None;
 }
 
+#[diagnostic::do_not_recommend]
 impl<P: Policy> Rules for P {
     const CHAIN: Option<&'static Link> = Some(&Link { terms: P::TERMS, under: <P::Under as Rules>::CHAIN });
 }
@@ -63,11 +68,8 @@ pub trait Governed {
     note = "what a policy forbids stays forbidden in every policy under it; only the crate that defines it can permit more"
 )]
 pub trait Permitted<A: Act, F, C>: seal::Permits<A> {}
-#[cfg(not(keepspan_rule_off = "policy"))]
 #[diagnostic::do_not_recommend]
 impl<A: Act, F, C, P: seal::Permits<A>> Permitted<A, F, C> for P {}
-#[cfg(keepspan_rule_off = "policy")]
-impl<A: Act, F, C, P> Permitted<A, F, C> for P {}
 
 /// What a policy can permit or forbid. The types are those that a call of the act names.
 pub trait Act: seal::Act {}
@@ -75,45 +77,66 @@ pub trait Act: seal::Act {}
 macro_rules! acts {
     ($($act:ident),*) => {
         $(
-            impl seal::Act for crate::$act {}
-            impl Act for crate::$act {}
+            impl seal::Act for acts::$act {}
+            impl Act for acts::$act {}
         )*
-
-        /// For the code that [`policy!`](crate::policy!) writes.
-        #[doc(hidden)]
-        pub mod acts {
-            pub use crate::{$($act),*};
-        }
     };
 }
 
-// `macros/src/model.rs` has the same list.
-acts!(Escalation, Mutation);
+/// For the code that [`policy!`](crate::policy!) writes.
+#[doc(hidden)]
+pub mod acts {
+    pub use crate::{
+        Escalation, FixedTemplate, LargestToolOutput, Mutation, OldestFirst, SupersededReads,
+        tool::{Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Static},
+    };
+}
+
+// `ACTS` in `macros/src/policy/model.rs` is the same list; an act missing there is never permitted by `policy!`.
+acts!(
+    Escalation,
+    Mutation,
+    OldestFirst,
+    LargestToolOutput,
+    SupersededReads,
+    FixedTemplate,
+    OpenAiChat,
+    OpenAiResponses,
+    Anthropic,
+    Gemini,
+    Mcp,
+    Static,
+    Dynamic
+);
 
 mod seal {
     use super::{Policy, Unrestricted};
 
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is no act that a policy can permit: acts are named by keepspan alone",
+        label = "name one of them, as `Escalation`"
+    )]
     pub trait Act {}
 
-    #[diagnostic::on_unimplemented(
-        message = "`{Self}` is no policy",
-        label = "implement `Policy`, or write it with `policy!`"
-    )]
     pub trait Rules {}
     impl Rules for Unrestricted {}
     impl<P: Policy> Rules for P {}
 
     /// Holds all along the chain. Private, since the field in `Permitted` is a type of the user's: without this they
     /// could write `impl Permitted<Escalation, their_field, TheirStruct> for TheirPolicy`.
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` forbids `{A}`, or a policy that it stands under does: `Permitted` is written by keepspan alone",
+        label = "remove this impl; a policy says what it permits by `Permits`, in its own crate"
+    )]
     pub trait Permits<A> {}
-    #[cfg(not(keepspan_unsealed))]
+    #[cfg(not(keepspan_rule_off = "policy"))]
     mod chain {
         use super::super::{Act, Permits, Policy, Unrestricted};
         impl<A: Act> super::Permits<A> for Unrestricted {}
         #[diagnostic::do_not_recommend]
         impl<A: Act, P: Policy + Permits<A>> super::Permits<A> for P where P::Under: super::Permits<A> {}
     }
-    #[cfg(keepspan_unsealed)]
+    #[cfg(keepspan_rule_off = "policy")]
     impl<A, P> Permits<A> for P {}
 }
 
@@ -133,6 +156,8 @@ mod seal {
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     name: &'static str,
+    /// The kinds that require another, and all pairs of them.
+    requiring: Set,
     requires: Set,
     present: Set,
     pinned: Set,
@@ -144,13 +169,14 @@ impl Terms {
     /// Asks nothing yet; `name` is what messages call the policy.
     pub const fn of(name: &'static str) -> Self {
         let none = Set(0);
-        Self { name, requires: none, present: none, pinned: none, budget: None, decision: None }
+        Self { name, requiring: none, requires: none, present: none, pinned: none, budget: None, decision: None }
     }
 
     /// No field of the kind `K` without one of the kind `O`.
     #[must_use]
     pub const fn requires<K: Kind, O: Kind>(self) -> Self {
-        Self { requires: self.requires.with(pair(K::ID, O::ID)), ..self }
+        let (requiring, requires) = (self.requiring.with(K::ID.number()), self.requires.with(pair(K::ID, O::ID)));
+        Self { requiring, requires, ..self }
     }
 
     /// At least one field of the kind `K`.
@@ -182,7 +208,8 @@ impl Terms {
         if self.pinned.has(kind.number()) && !lane.pinned() {
             return Some(PolicyError::Unpinned { state, policy, field, kind });
         }
-        let mut kinds = kind::IDS;
+        // Most kinds require none, and this is evaluated for each lane in each build.
+        let mut kinds: &[KindId] = if self.requiring.has(kind.number()) { kind::IDS } else { &[] };
         while let Some((needed, rest)) = kinds.split_first() {
             if self.requires.has(pair(kind, *needed)) && !holds(lanes, *needed) {
                 return Some(PolicyError::Alone { state, policy, field, kind, needed: *needed });
@@ -367,19 +394,19 @@ impl PolicyError {
                 .and(state)
                 .and("` has no `#[")
                 .and(kind.attribute())
-                .and("]` field, and its policy `")
+                .and("]` field, and the policy `")
                 .and(policy)
                 .and("` asks for one: add it"),
             Self::Alone { state, policy, field, kind, needed } => field_text(state, policy, field, kind)
-                .and("` has none without a `#[")
+                .and("` allows only beside a `#[")
                 .and(needed.attribute())
-                .and("]` field in the same struct: add one"),
+                .and("]` field: add one"),
             Self::Unpinned { state, policy, field, kind } => {
-                let text = field_text(state, policy, field, kind).and("` keeps each in the window: write `#[");
+                let text = field_text(state, policy, field, kind).and("` keeps in the window: write `#[");
                 text.and(kind.attribute()).and("(pinned)]`")
             }
             Self::Unbounded { state, policy, most } => state_text(state)
-                .and("` has no budget, and its policy `")
+                .and("` has no budget, and the policy `")
                 .and(policy)
                 .and("` allows at most ")
                 .number(most)
@@ -389,7 +416,7 @@ impl PolicyError {
                 .number(budget)
                 .and(" is above the ")
                 .number(most)
-                .and(" that its policy `")
+                .and(" that the policy `")
                 .and(policy)
                 .and("` allows: lower the budget"),
             Self::Decision { state, policy, index, rationale, most } => state_text(state)
@@ -401,7 +428,7 @@ impl PolicyError {
                 .number(rationale)
                 .and("), above the ")
                 .number(most)
-                .and(" that its policy `")
+                .and(" that the policy `")
                 .and(policy)
                 .and("` allows: let the decision read and write less"),
             Self::Looser { policy, under, key, tokens, most } => state_text(policy)
@@ -432,7 +459,7 @@ const fn state_text(name: &str) -> Text {
 
 const fn field_text(state: &str, policy: &str, field: &str, kind: KindId) -> Text {
     let text = state_text(field).and("` of `").and(state).and("` is a `#[").and(kind.attribute());
-    text.and("]`, and the policy `").and(policy)
+    text.and("]`, which the policy `").and(policy)
 }
 
 /// The first of the chain's policies that a lane breaks.
@@ -509,60 +536,104 @@ fn unbounded(chain: Option<&'static Link>, state: &'static str) -> Option<Policy
     })
 }
 
-/// What the derive's output calls while it is compiled, each call at the token of the user's that it is about.
+/// What the code of the derive and of `policy!` calls while it is compiled. Each call that can fail is at the token of the
+/// user's that it is about; what they share is worked out once a struct, since nearly all of them find no fault.
 pub(crate) mod build {
     use super::*;
 
-    /// [`ContextState::BUDGET`].
+    /// A struct's lanes and its policy.
+    #[derive(Debug)]
+    pub struct HeldLanes {
+        chain: Option<&'static Link>,
+        state: &'static str,
+        lanes: &'static [LaneSpec],
+        /// Whether a lane is at fault.
+        fault: bool,
+    }
+
+    impl HeldLanes {
+        /// Goes through all lanes.
+        pub const fn of<C: Governed>(state: &'static str, lanes: &'static [LaneSpec]) -> Self {
+            let chain = <C::Policy as Rules>::CHAIN;
+            let mut left = lanes;
+            let mut fault = false;
+            while let Some((lane, rest)) = left.split_first() {
+                fault = fault || lane_fault(chain, state, lanes, lane).is_some();
+                left = rest;
+            }
+            Self { chain, state, lanes, fault }
+        }
+
+        /// Fails where the struct as a whole breaks its policy.
+        #[track_caller]
+        pub const fn whole(&self) {
+            if let Some(error) = whole_fault(self.chain, self.state, self.lanes) {
+                fail(&error.text())
+            }
+        }
+
+        /// Fails where the lane with the number `at` breaks the policy.
+        #[track_caller]
+        pub const fn lane(&self, at: u16) {
+            if self.fault
+                && let Some((_, rest)) = self.lanes.split_at_checked(at as usize)
+                && let Some(lane) = rest.first()
+                && let Some(error) = lane_fault(self.chain, self.state, self.lanes, lane)
+            {
+                fail(&error.text())
+            }
+        }
+    }
+
+    /// A struct's budget and its policy.
+    #[derive(Debug)]
+    pub struct HeldBudget {
+        state: &'static str,
+        limits: Limits,
+        budget: Result<Budget, BudgetError>,
+        over: Option<PolicyError>,
+    }
+
+    impl HeldBudget {
+        /// Makes the budget.
+        pub const fn of<C: Governed>(state: &'static str, limits: Limits) -> Self {
+            let budget = Budget::new(limits);
+            let over = match budget {
+                Ok(budget) => budget_fault(<C::Policy as Rules>::CHAIN, state, budget),
+                Err(_) => None,
+            };
+            Self { state, limits, budget, over }
+        }
+
+        /// Fails where the value of `key` makes the budget impossible, or more than the policy allows.
+        #[track_caller]
+        pub const fn key(&self, key: &str) {
+            match (&self.budget, &self.over) {
+                (Err(error), _) if same(error.key(&self.limits), key) => {
+                    fail(&state_text(self.state).and("`: ").and(error.text().as_str()))
+                }
+                (Ok(_), Some(error)) if same(error.key(&self.limits), key) => fail(&error.text()),
+                _ => {}
+            }
+        }
+
+        /// [`ContextState::BUDGET`].
+        pub const fn budget(&self) -> Built {
+            match self.budget {
+                Ok(budget) => Some(budget),
+                Err(error) => fail(&error.text()),
+            }
+        }
+    }
+
+    /// The type of [`ContextState::BUDGET`].
     pub type Built = Option<Budget>;
     /// No budget.
     pub const NONE: Built = None;
 
-    /// The struct's budget, as a constant.
-    pub const fn built(limits: Limits) -> Built {
-        match Budget::new(limits) {
-            Ok(budget) => Some(budget),
-            Err(error) => fail(&error.text()),
-        }
-    }
-
-    /// Fails where the value of `key` makes the budget impossible, or more than the policy `P` allows.
-    #[track_caller]
-    pub const fn hold_key<P: Rules>(state: &'static str, limits: Limits, key: &str) {
-        let (text, at) = match Budget::new(limits) {
-            Err(error) => (state_text(state).and("`: ").and(error.text().as_str()), error.key(&limits)),
-            Ok(budget) => match budget_fault(P::CHAIN, state, budget) {
-                Some(error) => (error.text(), error.key(&limits)),
-                None => return,
-            },
-        };
-        if same(at, key) {
-            fail(&text)
-        }
-    }
-
-    /// Fails where the struct as a whole breaks the policy `P`.
-    #[track_caller]
-    pub const fn hold_whole<P: Rules>(state: &'static str, lanes: &[LaneSpec]) {
-        if let Some(error) = whole_fault(P::CHAIN, state, lanes) {
-            fail(&error.text())
-        }
-    }
-
-    /// Fails where the lane with the number `at` breaks the policy `P`.
-    #[track_caller]
-    pub const fn hold_lane<P: Rules>(state: &'static str, lanes: &[LaneSpec], at: u16) {
-        if let Some((_, rest)) = lanes.split_at_checked(at as usize)
-            && let Some(lane) = rest.first()
-            && let Some(error) = lane_fault(P::CHAIN, state, lanes, lane)
-        {
-            fail(&error.text())
-        }
-    }
-
     /// Fails where the value of `key` loosens a policy that `P` stands under.
     #[track_caller]
-    pub const fn hold_policy<P: Rules>(key: &str) {
+    pub const fn tightens<P: Rules>(key: &str) {
         if let Some(link) = P::CHAIN
             && let Some(error) = loosened(link)
             && let PolicyError::Looser { key: at, .. } = error

@@ -4,6 +4,8 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+use crate::{CounterError, Image, TokenCount, TokenCounter};
+
 /// The id of a span, minted by the window when the span enters, in order, never reused. Shown as `s17`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -172,6 +174,8 @@ pub struct NewSpan {
     pub(crate) failed: bool,
     pub(crate) part: Part,
     pub(crate) reads: Option<Arc<str>>,
+    /// Width and height of an image, in pixels.
+    size: Option<(u32, u32)>,
 }
 
 /// The part a span takes in an exchange: a model's turn, all its calls and all their results (rule R16).
@@ -188,7 +192,16 @@ pub(crate) enum Part {
 
 impl NewSpan {
     fn new(content: impl Into<Content>, origin: Origin, role: Role) -> Self {
-        Self { content: content.into(), origin, role, name: None, failed: false, part: Part::None, reads: None }
+        Self {
+            content: content.into(),
+            origin,
+            role,
+            name: None,
+            failed: false,
+            part: Part::None,
+            reads: None,
+            size: None,
+        }
     }
 
     /// What a person said.
@@ -209,6 +222,17 @@ impl NewSpan {
     /// What the program around the model says.
     pub fn notice(content: impl Into<Content>) -> Self {
         Self::new(content, Origin::Notice, Role::System)
+    }
+
+    /// An image that a person gave, `width` by `height` pixels as it is sent. The counter is asked what such an
+    /// [image](crate::TokenCounter::image) costs, once, when it enters; its bytes are never counted as text.
+    pub fn image(bytes: impl Into<Arc<[u8]>>, width: u32, height: u32) -> Self {
+        Self::new(Content::Bytes(bytes.into()), Origin::Human, Role::User).sized(width, height)
+    }
+
+    /// Says that the bytes are an image of `width` by `height` pixels, as a tool's screenshot is. Of no effect on text.
+    pub fn sized(self, width: u32, height: u32) -> Self {
+        Self { size: Some((width, height)), ..self }
     }
 
     /// Puts the span under another role without changing who said it.
@@ -236,6 +260,15 @@ impl NewSpan {
     /// The provider's id of the call that this is the result of: the newest call of that id which has none yet.
     pub fn answers(self, call: impl Into<Arc<str>>) -> Self {
         Self { part: Part::Answers(call.into()), ..self }
+    }
+
+    /// What the content costs, by what it is.
+    pub(crate) fn count(&self, counter: &dyn TokenCounter) -> Result<TokenCount, CounterError> {
+        match (&self.content, self.size) {
+            (Content::Text(text), _) => counter.text(text),
+            (Content::Bytes(bytes), None) => counter.bytes(bytes),
+            (Content::Bytes(bytes), Some((width, height))) => counter.image(Image::new(bytes, width, height)?),
+        }
     }
 }
 

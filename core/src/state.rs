@@ -36,13 +36,15 @@ pub(crate) fn spans() -> Spans {
 }
 
 /// The marker type of one lane; the derive names it as the field.
-pub trait Field: 'static {
+pub trait Field: Sized + 'static {
     /// The kind the field's attribute gives it.
     type Kind: Kind;
     /// The struct that has it; a generic one is named by a marker of the same name.
     type State: Governed;
     #[doc(hidden)]
     const AT: (u16, &'static str);
+    #[doc(hidden)]
+    const SPEC: LaneSpec = LaneSpec::of::<Self>(&[], &[], false, false);
 }
 
 /// What is known of a lane at compile time: its name, kind and routes.

@@ -1,16 +1,17 @@
-//! The derive of `keepspan`. Use it through that crate, which re-exports it.
+//! The macros of `keepspan`. Use them through that crate, which re-exports them.
 
 mod check;
 mod errors;
 mod expand;
 mod model;
 mod parse;
+mod policy;
 
 /// Makes a struct with named fields the state of a context window: every `Spans` field becomes a lane.
 ///
 /// ```text
 /// #[derive(ContextState)]
-/// #[context(budget = 24_000)]
+/// #[context(budget = 24_000, fixed = 1_200, trigger = 20_000)]
 /// struct Migration {
 ///     #[instruction]                                  rules:  Spans,
 ///     #[precondition(tools("describe_table", "db_*"))] schema: Spans,
@@ -25,8 +26,18 @@ mod parse;
 ///
 /// | key | meaning | default |
 /// | --- | --- | --- |
-/// | `budget = 24_000` | the tokens the window may hold: an integer, the path of a `u64` constant, or arithmetic on them | none |
+/// | `budget = 24_000` | the tokens that a request may take in all | none |
+/// | `fixed = 1_200` | of these, in every request whatever is pruned: system prompt, tool definitions | 0 |
+/// | `reserve = 4_000` | kept free for the model's output; the limit is the budget less this | 0 |
+/// | `trigger = 20_000` | the utilization, fixed part included, from which pruning is due | 5/6 of the limit |
+/// | `index = 600`, `rationale = 400` | what deciding a pass reads and writes | 1/40, 1/60 of the limit |
+/// | `margin = 600` | what a pass must reclaim more than, net | 3/2 of the rationale |
+/// | `keep = 2_000` | the newest tokens, which are never candidates | 0 |
+/// | `policy = House` | the house policy it is under, as visible as the struct; see `policy!` | none |
 /// | `crate = path` | where the library is, when the dependency has another name or is reached through a re-export | `::keepspan` |
+///
+/// Each number is in tokens: an integer, the path of a `u64` constant, or arithmetic on them. A budget that cannot work,
+/// and a struct that breaks its policy, do not build: `cargo check` names the numbers or the field.
 ///
 /// # On a field: its kind
 ///
@@ -86,4 +97,50 @@ mod parse;
 pub fn context_state(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     expand::derive(input).into()
+}
+
+/// Writes a house policy: a type that state structs name, as `#[context(policy = House)]`.
+///
+/// ```text
+/// policy! {
+///     /// What every agent of ours keeps to.
+///     pub House {
+///         requires(precondition => scope_qualifier),
+///         pinned(constraint),
+///         forbid(Escalation, Mutation),
+///         max_budget = 100_000,
+///     }
+/// }
+///
+/// policy! {
+///     /// For agents with access to production.
+///     pub Strict: House {
+///         present(instruction),
+///         max_decision = 2_000,
+///     }
+/// }
+/// ```
+///
+/// A policy stands alone or, after a colon, under another one: it adds to that, and a `max_` key above the other's does
+/// not build. Kinds are named as their attributes are.
+///
+/// | key | what it asks |
+/// | --- | --- |
+/// | `requires(a => b, ..)` | no field of the kind `a` without one of the kind `b` in the same struct |
+/// | `present(a, ..)` | at least one field of each kind |
+/// | `pinned(a, ..)` | every field of these protected kinds is `pinned` |
+/// | `forbid(Act, ..)` | not to be done, see below; what is not listed is permitted |
+/// | `max_budget = 100_000` | the most that a budget may be, in tokens; a window without a budget does not open |
+/// | `max_decision = 2_000` | the most that deciding a pass may cost, in tokens: index and rationale |
+/// | `crate = path` | nothing: where the library is, when not at `::keepspan` |
+///
+/// The acts are the types that a call names: `Escalation` and `Mutation`; the fallbacks `OldestFirst`, `LargestToolOutput`,
+/// `SupersededReads` and `FixedTemplate`; and of the tools that a pass offers a model, the providers `OpenAiChat`,
+/// `OpenAiResponses`, `Anthropic`, `Gemini` and `Mcp`, and the forms `Static` and `Dynamic`.
+///
+/// A struct that breaks a policy, or one that the policy stands under, does not build; a forbidden act does not compile
+/// where it is called. An episode's own budget is held to the policy when its window opens.
+#[proc_macro]
+pub fn policy(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    policy::policy(input.into()).into()
 }

@@ -68,6 +68,13 @@ pub(crate) struct State {
     pub(crate) failed: bool,
 }
 
+impl State {
+    /// Whether the struct is no one type.
+    pub(crate) fn is_generic(&self) -> bool {
+        !self.head.generics.params.is_empty()
+    }
+}
+
 /// A `Spans` field.
 pub(crate) struct Lane {
     pub(crate) ident: Ident,

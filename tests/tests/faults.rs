@@ -234,8 +234,7 @@ fn is_send<T: Send>(value: T) -> T {
 fn the_same_path_on_an_async_store() -> Outcome {
     futures_lite::future::block_on(is_send(async {
         let slow = Slow(MemoryStore::default());
-        let mut window =
-            Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::FourBytesAToken).await?;
+        let mut window = Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::ByteEstimate).await?;
         let lanes = window.lanes();
         let id = lanes.schema.push("users.id BIGINT NOT NULL")?;
         let lanes = lanes.externalize().await?;
@@ -254,8 +253,7 @@ fn the_same_path_on_an_async_store() -> Outcome {
 fn a_cancelled_commit_loses_nothing_and_is_said() -> Outcome {
     futures_lite::future::block_on(async {
         let slow = Slow(MemoryStore::default());
-        let mut window =
-            Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::FourBytesAToken).await?;
+        let mut window = Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::ByteEstimate).await?;
         window.lanes().schema.push("users.id BIGINT NOT NULL")?;
         {
             let mut cancelled = pin!(window.lanes().externalize().into_future());
@@ -280,8 +278,7 @@ fn cancel_after(polls: usize, step: impl IntoFuture) {
 fn a_summary_cancelled_while_it_is_read_back_is_not_on_record() -> Outcome {
     futures_lite::future::block_on(async {
         let slow = Slow(MemoryStore::default());
-        let mut window =
-            Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::FourBytesAToken).await?;
+        let mut window = Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::ByteEstimate).await?;
         let source = window.lanes().work.push("x".repeat(400))?;
         let lanes = window.lanes().externalize().await?;
         let text = ModelAnswer::new(Finish::Stop, "x").try_into()?;
@@ -301,8 +298,7 @@ fn a_summary_cancelled_while_it_is_read_back_is_not_on_record() -> Outcome {
 fn what_only_reads_goes_on_after_a_cancelled_commit() -> Outcome {
     futures_lite::future::block_on(async {
         let slow = Slow(MemoryStore::default());
-        let mut window =
-            Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::FourBytesAToken).await?;
+        let mut window = Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::ByteEstimate).await?;
         let evicted = window.lanes().schema.push("users.id BIGINT")?;
         window.lanes().externalize().await?.schema.evict(evicted).await?;
         cancel_after(1, window.change_policy("p2"));
@@ -318,8 +314,7 @@ fn what_only_reads_goes_on_after_a_cancelled_commit() -> Outcome {
 fn two_steps_at_once_are_told_to_wait() -> Outcome {
     futures_lite::future::block_on(async {
         let slow = Slow(MemoryStore::default());
-        let mut window =
-            Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::FourBytesAToken).await?;
+        let mut window = Window::<Agent, _>::open_async(slow, Episode::new("e", "p"), keepspan::ByteEstimate).await?;
         let lanes = window.lanes();
         let (one, two) = (lanes.work.push("one")?, lanes.work.push("two")?);
         let lanes = lanes.externalize().await?;

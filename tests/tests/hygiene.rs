@@ -30,8 +30,15 @@ mod shadowed {
     use super::shadows::*;
     use ::keepspan::{ContextState, Spans};
 
+    ::keepspan::policy! {
+        pub(super) House { requires(precondition => evictable), pinned(precondition), forbid(Mutation), max_budget = 100 }
+    }
+    ::keepspan::policy! {
+        pub(super) Strict: House { max_decision = 90 + 9 }
+    }
+
     #[derive(ContextState)]
-    #[context(budget = 100)]
+    #[context(budget = 100, fixed = 9 + 1, policy = Strict)]
     pub(super) struct Shadowed {
         #[precondition(tools("a", "b_*"), pinned)]
         r#type: Spans,
@@ -47,8 +54,12 @@ mod renamed {
 
     mod keepspan {}
 
+    super::elsewhere::library::policy! {
+        pub(super) House { crate = super::elsewhere::library, present(evictable) }
+    }
+
     #[derive(ContextState)]
-    #[context(crate = super::elsewhere::library)]
+    #[context(crate = super::elsewhere::library, policy = self::House, budget = 300)]
     pub(super) struct Renamed {
         #[context(evictable)]
         pub(super) work: Spans,
@@ -59,6 +70,7 @@ mod generic {
     use ::keepspan::{ContextState, Spans};
 
     #[derive(ContextState)]
+    #[context(policy = super::public::House)]
     pub(super) struct Generic<'w, S, const N: usize = 3>
     where
         S: ::core::default::Default + 'w,
@@ -69,6 +81,43 @@ mod generic {
         pub(super) turn: S,
         #[context(skip)]
         marker: ::core::marker::PhantomData<&'w [S; N]>,
+    }
+}
+
+/// A struct is as visible as any, and so is all that is written for it.
+pub mod public {
+    ::keepspan::policy! {
+        /// As visible as what is under it.
+        pub House { present(invariant) }
+    }
+
+    use ::keepspan::{ContextState, Spans};
+
+    macro_rules! visible {
+        ($($vis:vis $name:ident,)*) => {
+            $(
+                #[derive(ContextState)]
+                #[context(policy = House)]
+                $vis struct $name {
+                    #[invariant]
+                    $vis holds: Spans,
+                }
+            )*
+        };
+    }
+    visible! {
+        Private,
+        pub(super) Parent,
+        pub(in crate::public) Path,
+        pub(crate) Crate,
+        pub Public,
+    }
+    pub mod inner {
+        use ::keepspan::{ContextState, Spans};
+        visible! {
+            pub(in super::super) Far,
+        }
+        use super::House;
     }
 }
 
@@ -88,6 +137,7 @@ fn shadowed_and_renamed_names_are_out_of_the_way() {
     let mut window = open!(shadowed::Shadowed);
     ::std::assert!(window.lanes().core.push("x").is_ok());
     ::std::assert_eq!(window.budget().map(Budget::tokens), ::core::option::Option::Some(100));
+    ::std::assert!(open!(public::inner::Far).lanes().holds.push("x").is_ok());
     ::std::assert!(open!(renamed::Renamed).lanes().work.push("x").is_ok());
 }
 

@@ -126,9 +126,12 @@ fn a_pass_evicts_what_the_model_chose_in_one_commit() -> Outcome {
 #[test]
 fn a_pass_with_nothing_new_writes_nothing() -> Outcome {
     let store = memory();
-    let mut window =
-        Window::<Agent, _>::open_with(store.clone(), Episode::new("e", "p").budget(limits()), OneByteAToken)?;
-    for n in 0..6 {
+    let mut window = Window::<Agent, _>::open_with(
+        store.clone(),
+        Episode::new("e", "p").budget(Limits::of(30_000).index(900).rationale(100).margin(100)),
+        OneByteAToken,
+    )?;
+    for n in 0..18 {
         window.lanes().work.push(format!("{n}{}", "x".repeat(1_000)))?;
     }
     let answer = Answer::prune(["s1", "s2"]);
@@ -146,6 +149,7 @@ fn a_pass_with_nothing_new_writes_nothing() -> Outcome {
     assert_eq!(window.accounting().passes, 1);
     assert_eq!(window.accounting().unchanged, 2);
     // An empty answer is an answer: nothing to do.
+    window.lanes().work.push("x".repeat(2_000))?;
     let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
     let nothing = pass.parse(&Answer::prune(Vec::<String>::new()))?;
     assert!(matches!(pass.apply(nothing).wait()?, Passed::Unchanged));
@@ -294,7 +298,7 @@ fn what_is_not_offered_is_judged_by_its_own_rule() -> Outcome {
     assert_eq!(lanes, ["schema", "failed"]);
     let rationale = report.rationale().ok_or("there is a lane for it")?.to_string();
     let named = refused(&mut window, &Answer::prune([rationale]))?;
-    assert!(matches!(named, ProposalError::Rationale { lane: "decisions", .. }));
+    assert!(matches!(named, ProposalError::NeverCandidate { lane: "decisions", .. }));
 
     let mut window = self::window(limits().keep(1_500))?;
     for _ in 0..6 {
@@ -354,16 +358,16 @@ fn a_proposal_of_another_window_is_refused() -> Outcome {
     }
     let before = texts(&other);
     let previewed = with_pass(&mut other, |pass| pass.preview(&proposal).err())?;
-    assert!(matches!(previewed, Some(ApplyError::Proposal(ProposalError::OtherEpisode { .. }))), "{previewed:?}");
+    assert!(matches!(previewed, Some(ApplyError::Invalid(ProposalError::OtherEpisode { .. }))), "{previewed:?}");
     let applied = with_pass(&mut other, |pass| pass.apply(proposal.clone()).wait().err())?;
-    assert!(matches!(applied, Some(ApplyError::Proposal(ProposalError::OtherEpisode { .. }))), "{applied:?}");
+    assert!(matches!(applied, Some(ApplyError::Invalid(ProposalError::OtherEpisode { .. }))), "{applied:?}");
     assert_eq!(texts(&other), before);
     // Made for an older pass of its own window, it is checked against what is there now.
     pruned(&mut one, &Answer::prune(["s4"]))?;
     let before = texts(&one);
     let late = with_pass(&mut one, |pass| pass.apply(proposal).wait().err())?;
     assert!(
-        matches!(&late, Some(ApplyError::Proposal(ProposalError::Selection(SelectionError::AlreadyEvicted { span }))) if *span == id(4)),
+        matches!(&late, Some(ApplyError::Invalid(ProposalError::Selection(SelectionError::AlreadyEvicted { span }))) if *span == id(4)),
         "{late:?}"
     );
     assert_eq!(texts(&one), before);
@@ -383,8 +387,16 @@ fn prices_follow_what_passes_cost() -> Outcome {
     assert_eq!(cheaper.index, 600 - (600 - read).div_ceil(4));
     assert_eq!(cheaper.rationale, 400 - 360_u64.div_ceil(4));
     assert!(cheaper.pointer < declared.pointer, "shorter than the longest name it was priced for");
+    let more = |window: &mut Window<Agent, Memory>| -> Outcome {
+        for _ in 0..4 {
+            window.lanes().work.push("m".repeat(1_000))?;
+        }
+        Ok(())
+    };
+    more(&mut window)?;
     pruned(&mut window, &Answer::prune(["s4"]).spent(1_000))?;
     assert_eq!(window.prices().rationale, 1_000);
+    more(&mut window)?;
     pruned(&mut window, &Answer::prune(["s5"]).spent(50_000))?;
     let dearest = window.prices();
     // Of 24,000 the trigger leaves 4,000, of which the index takes 600.

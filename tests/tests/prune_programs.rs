@@ -65,7 +65,7 @@ fn programs() -> impl Strategy<Value = Vec<(Move, Option<(u8, u8)>)>> {
         3 => (1..900_u16, 0..4_u8).prop_map(|(size, subject)| Move::Tool(size, subject)),
         3 => (1..4_u8, 0..4_u8, 1..500_u16).prop_map(|(calls, answered, size)| Move::Exchange(calls, answered, size)),
         2 => (1..500_u16).prop_map(Move::Settle),
-        5 => decisions().prop_map(Move::Pass),
+        9 => decisions().prop_map(Move::Pass),
         3 => (0..4_u8).prop_map(Move::FallBack),
         2 => any::<u8>().prop_map(Move::Undo),
         1 => any::<u8>().prop_map(Move::Restore),
@@ -370,7 +370,7 @@ fn books(window: &Windowed) -> Checked {
     let (mut passes, mut unchanged, mut fallbacks) = (0, 0, 0);
     for event in accounting.events() {
         match event {
-            PruneEvent::Pass(pass) => {
+            PruneEvent::Passed(pass) => {
                 prop_assert!(pass.after < pass.before);
                 passes += 1;
                 gross += pass.gross;
@@ -420,7 +420,7 @@ fn run(program: Vec<(Move, Option<(u8, u8)>)>, keep: u64) -> Result<BTreeMap<&'s
 #[test]
 fn whatever_is_pushed_pruned_and_undone_nothing_is_lost() {
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-        cases: 300,
+        cases: 800,
         failure_persistence: None,
         ..ProptestConfig::default()
     });

@@ -123,7 +123,7 @@ fn a_guess_does_not_let_dense_text_past_the_gate() -> Outcome {
     assert_eq!(base64.len(), 1_046_118);
     let mut guessed = Window::<Agent, _>::open(memory(), Episode::new("e", "p").budget(1_000_000))?;
     guessed.lanes().work.push(NewSpan::tool("read", base64.as_str()))?;
-    assert!(matches!(refused(&mut guessed)?, Refused::Estimated { utilization: 261_530 }));
+    assert!(matches!(refused(&mut guessed)?, Refused::Estimated { .. }));
     let mut bounded = window(1_000_000)?;
     let refused = bounded.lanes().work.push(NewSpan::tool("read", base64));
     assert!(matches!(refused, Err(PushError::LargerThanBudget { tokens: 1_046_118, budget: 1_000_000, .. })));
@@ -134,11 +134,12 @@ fn a_guess_does_not_let_dense_text_past_the_gate() -> Outcome {
 struct Images(u32);
 
 impl TokenCounter for Images {
-    fn count(&self, content: &Content) -> Result<TokenCount, CounterError> {
-        match content {
-            Content::Bytes(_) => Ok(TokenCount::exact(self.0)),
-            text => OneByteAToken.count(text),
-        }
+    fn text(&self, text: &str) -> Result<TokenCount, CounterError> {
+        OneByteAToken.text(text)
+    }
+
+    fn bytes(&self, _: &[u8]) -> Result<TokenCount, CounterError> {
+        Ok(TokenCount::exact(self.0))
     }
 }
 
@@ -172,7 +173,7 @@ fn images_weigh_what_their_counter_says() -> Outcome {
 fn characters_of_three_bytes_are_not_a_quarter_of_a_token() -> Outcome {
     let mut window = Window::<Agent, _>::open(memory(), Episode::new("e", "p").budget(15))?;
     let refused = window.lanes().work.push("検証済みの手順を本番環境で実行しないでください。");
-    assert!(matches!(refused, Err(PushError::LargerThanBudget { tokens: 18, budget: 15, .. })), "{refused:?}");
+    assert!(matches!(refused, Err(PushError::LargerThanBudget { tokens: 21, budget: 15, .. })), "{refused:?}");
     Ok(())
 }
 

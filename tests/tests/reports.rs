@@ -4,13 +4,13 @@ use keepspan::{
     Episode, Finish, ModelAnswer, NewSpan, Origin, PushError, Role, SelectionError, Shown, SpanId, SummarizeError,
     SummaryText, Window, store::MemoryStore,
 };
-use keepspan_tests::{Agent, memory};
+use keepspan_tests::{Agent, FourBytes, memory};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 type Memory = std::sync::Arc<MemoryStore>;
 
 fn window(budget: u64) -> Result<Window<Agent, Memory>, keepspan::OpenError> {
-    Window::open(memory(), Episode::new("e", "p").budget(budget))
+    Window::open_with(memory(), Episode::new("e", "p").budget(budget), FourBytes)
 }
 
 fn summary(text: &str) -> Result<SummaryText, keepspan::SummaryTextError> {

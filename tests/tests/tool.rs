@@ -520,7 +520,7 @@ fn every_limit_is_checked_at_its_edge() {
 #[test]
 fn schemas_within_schemas_are_checked() {
     let either = json!({ "anyOf": [{ "type": "null" }, { "properties": {} }] });
-    let refused = |provider| Err(LimitError::Open { provider, at: "/properties/a/anyOf/1".to_owned() });
+    let refused = |provider| Err(LimitError::NotClosed { provider, at: "/properties/a/anyOf/1".to_owned() });
     let definition = strict("prune", schema(json!({ "a": either }), json!(["a"])));
     assert_eq!(check(OpenAiResponses, &definition), refused("OpenAI Responses"));
     // Responses is strict unless told otherwise.
@@ -530,7 +530,7 @@ fn schemas_within_schemas_are_checked() {
     assert_eq!(check(OpenAiResponses, &set(definition, "/strict", json!(false))), Ok(()));
     let mut shared = schema(json!({ "a": { "$ref": "#/$defs/b" } }), json!(["a"]));
     shared["$defs"] = json!({ "b": { "type": "object" } });
-    let open = Err(LimitError::Open { provider: "Anthropic", at: "/$defs/b".to_owned() });
+    let open = Err(LimitError::NotClosed { provider: "Anthropic", at: "/$defs/b".to_owned() });
     assert_eq!(check(Anthropic, &claude(shared)), open);
     let unions = |unions: usize| {
         let fields: Map<_, _> = (0..unions).map(|number| (number.to_string(), json!({ "anyOf": [] }))).collect();
@@ -545,7 +545,7 @@ fn what_a_provider_refuses_is_named() {
     let at = "/properties/a".to_owned();
     assert_eq!(
         check(Anthropic, &claude(open.clone())),
-        Err(LimitError::Open { provider: "Anthropic", at: at.clone() })
+        Err(LimitError::NotClosed { provider: "Anthropic", at: at.clone() })
     );
     assert_eq!(check(Mcp, &json!({ "name": "prune", "inputSchema": open })), Ok(()));
     let with = |field: Value| schema(json!({ "a": field }), json!(["a"]));

@@ -6,13 +6,13 @@ use keepspan::{
     SelectionError, Shown, SpanId, SummarizeError, SummaryText, SummaryTextError, TokenCount, TokenCounter, Window,
     store::MemoryStore,
 };
-use keepspan_tests::{Agent, memory};
+use keepspan_tests::{Agent, FourBytes, memory};
 
 type Memory = std::sync::Arc<MemoryStore>;
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn window() -> Result<Window<Agent, Memory>, OpenError> {
-    Window::open(memory(), Episode::new("e", PolicyVersion::new("p1").model("m1").prompt("q1")))
+    Window::open_with(memory(), Episode::new("e", PolicyVersion::new("p1").model("m1").prompt("q1")), FourBytes)
 }
 
 fn summary(text: &str) -> Result<SummaryText, SummaryTextError> {
@@ -285,11 +285,11 @@ fn bad_selections_are_refused_by_name_and_change_nothing() -> Outcome {
 struct Picky;
 
 impl TokenCounter for Picky {
-    fn count(&self, content: &Content) -> Result<TokenCount, CounterError> {
-        match content.as_text() {
-            Some(text) if !text.contains("uncountable") => Ok(TokenCount::exact(1)),
-            _ => Err(CounterError::new("no vocabulary for this")),
+    fn text(&self, text: &str) -> Result<TokenCount, CounterError> {
+        if text.contains("uncountable") {
+            return Err(CounterError::new("no vocabulary for this"));
         }
+        Ok(TokenCount::exact(1))
     }
 }
 
@@ -368,9 +368,8 @@ fn a_step_that_is_not_run_does_nothing() -> Outcome {
 struct Mixed;
 
 impl TokenCounter for Mixed {
-    fn count(&self, content: &Content) -> Result<TokenCount, CounterError> {
-        let own = content.as_text().is_some_and(|text| text.starts_with('['));
-        Ok(if own { TokenCount::estimate(9) } else { TokenCount::exact(20) })
+    fn text(&self, text: &str) -> Result<TokenCount, CounterError> {
+        Ok(if text.starts_with('[') { TokenCount::estimate(9) } else { TokenCount::exact(20) })
     }
 }
 

@@ -3,12 +3,13 @@
 use std::{future::IntoFuture, sync::Arc};
 
 use keepspan::{
-    ContextState, Discard, Escalation, Evict, Externalize, Lane, Lanes, Mutation, Pointer, Recall, Reground, Restore,
-    Spans, Step, Summarize, SummaryText, Tombstone, Window,
+    Budget, ContextState, Discard, Escalation, Evict, Externalize, Lane, Lanes, Limits, Mutation, Pointer, Recall,
+    Reground, Restore, Spans, Step, Summarize, SummaryText, Tombstone, Window,
     kind::{
         Constraint, Derived, Evictable, Instruction, Invariant, NegativeResult, Pinned, Precondition, Protected,
         Rationale, ScopeQualifier,
     },
+    policy::{Act, Permits, Permitted, Policy, Rules, Terms, Unrestricted},
     rule::{
         Candidate, EntersWhile, Externalized, FirstHand, HoldsSummaries, LeavesFrom, MayBeDiscarded, MayLeave, Open,
         Replaceable, SummarizedFrom, TakesText,
@@ -53,6 +54,27 @@ assert_impl_all!(Evictable: Replaceable<F>, MayBeDiscarded<F>, FirstHand<F>);
 assert_not_impl_any!(Derived: FirstHand<F>, TakesText<F>, MayBeDiscarded<F>);
 assert_impl_all!(Derived: HoldsSummaries<F>, MayLeave<F>);
 assert_not_impl_any!(Evictable: HoldsSummaries<F>);
+
+// R12: a budget is checked when it is made, and a policy's word goes down the chain.
+enum House {}
+impl Policy for House {
+    type Under = Unrestricted;
+    const TERMS: Terms = Terms::of("House");
+}
+impl Permits<Mutation> for House {}
+enum Strict {}
+impl Policy for Strict {
+    type Under = House;
+    const TERMS: Terms = Terms::of("Strict");
+}
+impl<A: Act> Permits<A> for Strict {}
+assert_impl_all!(Unrestricted: Rules, Permitted<Escalation, F, Agent>, Permitted<Mutation, F, Agent>);
+assert_impl_all!(House: Rules, Permitted<Mutation, F, Agent>);
+assert_impl_all!(Strict: Permitted<Mutation, F, Agent>);
+assert_not_impl_any!(House: Permitted<Escalation, F, Agent>);
+assert_not_impl_any!(Strict: Permitted<Escalation, F, Agent>);
+assert_not_impl_any!(Unrestricted: Policy);
+assert_not_impl_any!(Budget: Default, DeserializeOwned, From<u64>, From<Limits>);
 
 // Nothing that stands for a permit or a record can be copied or made up.
 assert_not_impl_any!(Spans: Clone, Default, From<String>, From<&'static str>);

@@ -2,7 +2,8 @@
 
 use std::{collections::HashSet, error::Error, fs, path::PathBuf, process::Command};
 
-use keepspan_ui_tests::{Case, Expected, cases};
+use keepspan::{Budget, Limits};
+use keepspan_ui_tests::{Case, Expected, cases, folder};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -60,11 +61,36 @@ fn the_headlines_of_keepspan_start_with_the_users_own_names() -> Outcome {
         // Errors with another code, and two bounds of the standard library's, are the compiler's own words.
         let ours = |error: &&Expected| match error.code.as_str() {
             "E0277" => !error.headline.starts_with("the trait bound"),
+            "E0080" => true,
             code => code == "-" && !error.headline.starts_with("unused `"),
         };
-        for error in expected.iter().filter(ours) {
-            assert!(error.headline.starts_with('`'), "{}: {}", path.display(), error.headline);
+        for Expected { headline, .. } in expected.iter().filter(ours) {
+            let text = headline.strip_prefix("evaluation panicked: ").unwrap_or(headline);
+            assert!(text.starts_with('`'), "{}: {headline}", path.display());
         }
+    }
+    Ok(())
+}
+
+/// What is said when a build fails and when a window opens comes from one function.
+#[test]
+fn a_failed_build_says_what_an_error_at_run_time_says() -> Outcome {
+    for (case, limits) in [
+        ("empty", Limits::of(0)),
+        ("reserve_above_budget", Limits::of(100).reserve(200)),
+        ("fixed_above_budget", Limits::of(3_000).fixed(3_200)),
+        ("keep_above_budget", Limits::of(8_000).keep(80_000)),
+        ("trigger_above_limit", Limits::of(24_000).reserve(4_000).trigger(23_000)),
+        ("decision_in_band", Limits::of(24_000).trigger(23_500)),
+        ("decision_above_limit", Limits::of(24_000).rationale(24_000)),
+        ("fixed_above_trigger", Limits::of(32_768).fixed(29_000).trigger(27_852)),
+        ("keeps_the_window", Limits::of(8_000).keep(8_000)),
+        ("margin_below_rationale", Limits::of(24_000).margin(399)),
+    ] {
+        let said = fs::read_to_string(folder().join(format!("cases/r12/{case}.stderr")))?;
+        let Err(error) = Budget::new(limits) else { return Err(format!("{case} works").into()) };
+        let expected = [("E0080".to_owned(), format!("evaluation panicked: `Migration`: {error}"))];
+        assert_eq!(errors(&said), expected, "{case}");
     }
     Ok(())
 }
@@ -108,5 +134,7 @@ fn the_readme_shows_what_the_compiler_says() -> Outcome {
     let stderr = fs::read_to_string(folder.join("cases/r1/evict_precondition.stderr"))?;
     let shown = stderr.split("\nhelp: the trait").next().unwrap_or_default().trim();
     assert!(readme.contains(shown), "the README does not show:\n{shown}");
+    let budget = fs::read_to_string(folder.join("cases/r12/decision_in_band.stderr"))?;
+    assert!(readme.contains(budget.trim()), "the README does not show:\n{budget}");
     Ok(())
 }

@@ -1,12 +1,22 @@
 //! `evict` through a typed handle, and the same by hand: one reference, one index, one list.
 
-use keepspan::{Evict, Field, Lane, SpanId, Step, kind::Precondition, rule::Externalized, store::MemoryStore};
+use keepspan::{
+    Evict, Field, Lane, SpanId, Step,
+    kind::Precondition,
+    policy::{Governed, Unrestricted},
+    rule::Externalized,
+    store::MemoryStore,
+};
 
+pub struct Migration;
+impl Governed for Migration {
+    type Policy = Unrestricted;
+}
 pub struct Schema;
 impl Field for Schema {
     type Kind = Precondition;
-    const INDEX: u16 = 3;
-    const NAME: &'static str = "schema";
+    type State = Migration;
+    const AT: (u16, &'static str) = (3, "schema");
 }
 
 #[unsafe(no_mangle)]

@@ -89,7 +89,7 @@ fn offered(node: &Node<'_>) -> Result<usize, LimitError> {
 
 fn closed<P: Provider>(node: &Node<'_>, object: bool) -> Result<(), LimitError> {
     if object && node.schema.get("additionalProperties") != Some(&Value::Bool(false)) {
-        return Err(LimitError::Open { provider: P::NAME, at: node.at.clone() });
+        return Err(LimitError::NotClosed { provider: P::NAME, at: node.at.clone() });
     }
     match P::LIMITS.keywords.iter().find(|keyword| node.schema.contains_key(**keyword)) {
         Some(keyword) => Err(LimitError::Keyword { provider: P::NAME, keyword, at: node.at.clone() }),

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Provider, sealed::Sealed};
+use crate::policy::Act;
 
 /// The most names one definition offers: below every provider's stated limit.
 pub const MAX_OFFERED: usize = 200;
@@ -14,7 +15,7 @@ pub const PRUNE: &str = "prune_context";
 pub const SUMMARIZE: &str = "summarize_context";
 
 /// What a definition offers: [`Static`] or [`Dynamic`].
-pub trait Form: Sealed + Copy + 'static {
+pub trait Form: Sealed + Act + Copy + 'static {
     /// The array the names stand in.
     #[doc(hidden)]
     const PROPERTY: &'static str;

@@ -167,7 +167,7 @@ pub enum LimitError {
     },
     /// Strict mode takes objects with `additionalProperties: false` only.
     #[error("{provider}'s strict mode takes closed objects only: set `additionalProperties` to false at `{at}`")]
-    Open {
+    NotClosed {
         /// The provider.
         provider: &'static str,
         /// The object, as a JSON pointer into the schema.

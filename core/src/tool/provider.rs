@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Answer, AnswerError, definition::Tool, limits::Limits, sealed::Sealed};
+use crate::policy::Act;
 
 /// Where a tool definition is sent and an answer comes from: [`OpenAiChat`](super::OpenAiChat),
 /// [`OpenAiResponses`](super::OpenAiResponses), [`Anthropic`](super::Anthropic), [`Gemini`](super::Gemini) or
@@ -10,7 +11,7 @@ use super::{Answer, AnswerError, definition::Tool, limits::Limits, sealed::Seale
 ///
 /// A definition goes into the request's `tools` array as it is; Gemini's goes into the `functionDeclarations` of its
 /// one tool.
-pub trait Provider: Sealed + Copy + 'static {
+pub trait Provider: Sealed + Act + Copy + 'static {
     /// Its name, as errors give it.
     const NAME: &'static str;
     #[doc(hidden)]

@@ -81,13 +81,13 @@ impl Tally {
         self.before.get_or_insert(unit.before);
     }
 
-    /// How many of the `most` largest there are, and at least how many tokens they take: exact where all fit.
+    /// How many of the `most` largest there are, and at least how many tokens they take: exact where all fit, and by the
+    /// average of the last bucket where not, since its largest are no smaller.
     pub(crate) fn largest(&self, most: u64) -> (u64, u64) {
         let (mut left, mut sum) = (most, 0_u64);
-        for (bucket, (count, tokens)) in self.counts.iter().zip(&self.tokens).enumerate().rev() {
-            let smallest = u32::try_from(bucket.saturating_sub(1)).ok().and_then(|by| 1_u64.checked_shl(by));
-            let part = left.saturating_mul(smallest.unwrap_or(u64::MAX));
-            sum = sum.saturating_add(if *count <= left { *tokens } else { part });
+        for (count, tokens) in self.counts.iter().zip(&self.tokens).rev() {
+            let average = tokens.checked_div(*count).unwrap_or(0);
+            sum = sum.saturating_add(if *count <= left { *tokens } else { average.saturating_mul(left) });
             left = left.saturating_sub(*count);
         }
         (most.saturating_sub(left), sum)

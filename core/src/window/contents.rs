@@ -102,6 +102,7 @@ pub(crate) struct Lossy {
 impl Contents {
     pub(crate) fn new(episode: Episode, lanes: &'static [LaneSpec], budget: Option<Budget>) -> Self {
         Self {
+            ledger: Ledger::new(episode.id.clone(), budget, 0),
             episode: episode.id,
             policy: episode.policy,
             lanes,
@@ -120,7 +121,6 @@ impl Contents {
             lossy: None,
             exchanges: Exchanges::default(),
             reads: Reads::default(),
-            ledger: Ledger::new(budget.as_ref(), 0),
             trusts_estimates: episode.trusts_estimates,
             cache: None,
             changes: 0,
@@ -371,9 +371,9 @@ impl Contents {
         let line = Self::usual_line(lane);
         let [pointer, line] = [pointer, line].map(|text| {
             let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
-            counter.count(&text.into()).map_or(bytes, |count| u64::from(count.tokens()))
+            counter.text(&text).map_or(bytes, |count| u64::from(count.tokens()))
         });
-        self.ledger = Ledger::new(self.budget.as_ref(), pointer);
+        self.ledger = Ledger::new(self.episode.clone(), self.budget, pointer);
         (self.line_price, self.pointer_price) = (line.max(1), pointer.max(1));
     }
 
@@ -382,7 +382,7 @@ impl Contents {
         &'a self,
         counter: &'a dyn TokenCounter,
     ) -> impl Fn(SpanId, SpanId) -> Result<TokenCount, CounterError> + 'a {
-        |first, last| counter.count(&self.pointer_text(first, last).into())
+        |first, last| counter.text(&self.pointer_text(first, last))
     }
 
     /// Takes a span's text out; the pointer or summary that stands in its place is in the store already.

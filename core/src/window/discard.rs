@@ -60,7 +60,7 @@ impl<'w, St> Operation<'w, St> for Discard {
         }
         let lane = contents.lane_name(entry).to_owned();
         let notice = format!("[{span} {lane}: removed for good: {}; to recover: {}]", Plain(&reason), Plain(&recovery));
-        let count = counter.count(&notice.as_str().into())?;
+        let count = counter.text(&notice)?;
         let event =
             Event::Discarded { span, lane, tokens: entry.tokens, reason: reason.clone(), recovery: recovery.clone() };
         let discard = contents::Discard { reason, recovery, notice: notice.into(), count };

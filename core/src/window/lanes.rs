@@ -231,7 +231,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
 
 /// Counts once, outside the lock, then takes the span in.
 fn push<St>(shared: &Shared<St>, lane: u16, span: NewSpan) -> Result<SpanId, PushError> {
-    let count = match shared.counter.count(&span.content) {
+    let count = match span.count(&*shared.counter) {
         Ok(count) => count,
         Err(source) => {
             let lane = shared.lock().lane(lane).map_or("?", crate::LaneSpec::name);

@@ -44,8 +44,8 @@ pub use self::{
     summarize::{Escalation, Finish, ModelAnswer, Summarize, SummaryText},
 };
 use crate::{
-    Accounting, Budget, CachePrice, Certainty, CommitError, ContextState, Episode, EpisodeId, FourBytesAToken,
-    OpenError, PolicyVersion, Prices, SpanId, TokenCounter, Tombstone,
+    Accounting, Budget, ByteEstimate, CachePrice, Certainty, CommitError, ContextState, Episode, EpisodeId, OpenError,
+    PolicyVersion, Prices, SpanId, TokenCounter, Tombstone,
     record::{Event, FORMAT, LaneRecord},
     rule::Open,
     store::{AsyncStore, Batch, Store},
@@ -96,7 +96,7 @@ pub enum Fidelity {
 }
 
 impl<C: ContextState, St> Window<C, St> {
-    /// Opens a window for a new episode and writes its first record; tokens are counted by [`FourBytesAToken`].
+    /// Opens a window for a new episode and writes its first record; tokens are counted by [`ByteEstimate`].
     ///
     /// # Errors
     /// [`OpenError`]: the name is in use, the budget cannot work or breaks the struct's policy, or the store failed.
@@ -104,7 +104,7 @@ impl<C: ContextState, St> Window<C, St> {
     where
         St: Store,
     {
-        step::at_once(Self::open_async(store, episode, FourBytesAToken))
+        step::at_once(Self::open_async(store, episode, ByteEstimate))
     }
 
     /// As [`open`](Self::open), with a token counter of your own.

@@ -53,11 +53,9 @@ impl ModelAnswer {
 #[derive(Clone, Debug)]
 pub struct SummaryText(String);
 
-impl SummaryText {
-    /// Written by a fixed template, no model asked.
-    pub(crate) fn by_template(text: String) -> Self {
-        Self(text)
-    }
+/// A summary written by a fixed template, no model asked.
+pub(super) fn by_template(text: String) -> SummaryText {
+    SummaryText(text)
 }
 
 impl TryFrom<ModelAnswer> for SummaryText {
@@ -135,8 +133,9 @@ impl<'w, St> Operation<'w, St> for Summarize {
             let tombstone = contents.tombstone(source, score, Some(span));
             tombstones.push(tombstone.ok_or(SelectionError::NotExternalized { span: source })?);
         }
-        let content = content(span, &sources, &self.summary);
-        let count = counter.count(&content)?;
+        let text = written(span, &sources, &self.summary);
+        let count = counter.text(&text)?;
+        let content = Content::from(text);
         let of = tombstones.iter().map(Tombstone::tokens).fold(0_u64, u64::saturating_add);
         smaller(u64::from(count.tokens()), of)?;
         let blob = Blob::new(content.clone());
@@ -168,8 +167,8 @@ impl<'w, St> Operation<'w, St> for Summarize {
 }
 
 /// What the window shows: the summary under a line that names its sources (rule R5).
-pub(super) fn content(span: SpanId, sources: &[SpanId], summary: &SummaryText) -> Content {
-    Content::from(format!("[{span}: summary of {}; recall any by id]\n{}", Ids(sources), summary.0))
+pub(super) fn written(span: SpanId, sources: &[SpanId], summary: &SummaryText) -> String {
+    format!("[{span}: summary of {}; recall any by id]\n{}", Ids(sources), summary.0)
 }
 
 pub(super) fn smaller(summary: u64, sources: u64) -> Result<(), SummarizeError> {

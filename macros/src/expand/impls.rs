@@ -2,11 +2,11 @@
 //! is reached except through absolute paths.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote};
 use syn::{Lifetime, ext::IdentExt as _, spanned::Spanned as _};
 
-use super::{Names, fresh};
-use crate::model::{Lane, Number, Routes, State};
+use super::{Names, fresh, held, located};
+use crate::model::{Head, Lane, Number, Routes, State};
 
 pub(super) fn expand(state: &State, names: &Names) -> TokenStream {
     let library = &names.library;
@@ -28,11 +28,12 @@ fn fields(state: &State, names: &Names) -> TokenStream {
         return TokenStream::new();
     }
     let (module, own) = (&names.module, own(state, names));
-    let impls = state.lanes.iter().enumerate().map(|(at, Lane { ident, kind, pinned, .. })| {
+    let impls = state.lanes.iter().enumerate().map(|(at, Lane { ident, kind, pinned, routes, .. })| {
         let (at, name) = (Literal::usize_unsuffixed(at), ident.unraw().to_string());
         let kind = format_ident!("{}", kind.type_name());
+        let routes = self::routes(routes);
         let kind = if *pinned { quote!(_t::Pinned<_t::#kind>) } else { quote!(_t::#kind) };
-        quote!(impl _F for _m::#ident { type Kind = #kind; type State = _O; const AT: _N = (#at, #name); })
+        quote!(impl _F for _m::#ident { type Kind = #kind; type State = _O; const AT: _N = (#at, #name); #routes })
     });
     quote! {
         use #module as _m;
@@ -44,7 +45,7 @@ fn fields(state: &State, names: &Names) -> TokenStream {
 /// The type that stands for the struct in messages.
 fn own(state: &State, names: &Names) -> TokenStream {
     let (ident, module) = (&state.head.ident, &names.module);
-    if state.head.generics.params.is_empty() { quote!(#ident) } else { quote!(#module::#ident) }
+    if state.is_generic() { quote!(#module::#ident) } else { quote!(#ident) }
 }
 
 /// The policy, which a generic struct's marker is under as well.
@@ -52,69 +53,58 @@ fn governed(state: &State, names: &Names) -> TokenStream {
     let head = &state.head;
     let (generics, arguments, bounds) = head.generics.split_for_impl();
     let (ident, own) = (&head.ident, own(state, names));
-    let marker = !head.generics.params.is_empty() && !state.lanes.is_empty();
-    let marker = marker.then(|| quote!(impl _k::Governed for #own { type Policy = _P; }));
+    let policy = head.policy.as_ref().map_or_else(|| quote!(_k::Unrestricted), ToTokens::to_token_stream);
+    let marker = state.is_generic() && !state.lanes.is_empty();
+    let marker = marker.then(|| quote!(impl _k::Governed for #own { type Policy = #policy; }));
     quote! {
-        impl #generics _k::Governed for #ident #arguments #bounds { type Policy = _P; }
+        impl #generics _k::Governed for #ident #arguments #bounds { type Policy = #policy; }
         #marker
     }
 }
 
-/// The declaration as constants, which `cargo check` evaluates: those of the impl are not before a program uses them.
+/// The declaration as constants, which `cargo check` evaluates: those of the impl are not before a program uses them. A
+/// struct without a budget and a policy has nothing to evaluate.
 fn constants(state: &State) -> TokenStream {
-    let policy = state.head.policy.as_ref().map_or_else(|| quote!(_k::Unrestricted), ToTokens::to_token_stream);
-    let (lanes, limits) = (specs(state), limits(state));
-    let held = [held_lanes(state), held_numbers(state)].concat();
-    let held = (!held.is_empty() && !state.failed).then(|| quote!(const _: () = { #(#held)* };));
-    quote! {
-        type _P = #policy;
-        const _A: &[_L] = #lanes;
-        #limits
-        #held
+    if state.failed {
+        return TokenStream::new();
     }
-}
-
-/// A call that fails at `at`, the token of the user's that it is about.
-fn holding(at: Span, call: TokenStream) -> TokenStream {
-    let at = Span::call_site().located_at(at);
-    quote_spanned!(at=> _k::#call;)
-        .into_iter()
-        .map(|mut token| {
-            token.set_span(at);
-            token
-        })
-        .collect()
+    let (lanes, budget) = (held_lanes(state), held_budget(state));
+    quote!(#lanes #budget)
 }
 
 /// The struct and its lanes against the policy.
-fn held_lanes(state: &State) -> Vec<TokenStream> {
-    let Some(policy) = &state.head.policy else { return Vec::new() };
-    let name = state.head.ident.unraw().to_string();
-    let whole = holding(policy.span(), quote!(hold_whole::<_P>(#name, _A)));
+fn held_lanes(state: &State) -> TokenStream {
+    let Some(policy) = &state.head.policy else { return TokenStream::new() };
+    let (name, specs) = (state.head.ident.unraw().to_string(), specs(state));
+    let whole = held(policy.span(), quote!(_H.whole()));
     let lanes = state.lanes.iter().enumerate().map(|(at, lane)| {
-        let number = Literal::usize_unsuffixed(at);
-        holding(lane.at, quote!(hold_lane::<_P>(#name, _A, #number)))
+        let at = Literal::usize_unsuffixed(at);
+        held(lane.at, quote!(_H.lane(#at)))
     });
-    core::iter::once(whole).chain(lanes).collect()
+    quote! {
+        const _A: &[_L] = #specs;
+        const _H: _k::HeldLanes = _k::HeldLanes::of::<_O>(#name, _A);
+        #whole
+        #(#lanes)*
+    }
 }
 
 /// The budget against itself and the policy.
-fn held_numbers(state: &State) -> Vec<TokenStream> {
-    let name = state.head.ident.unraw().to_string();
-    let numbers = state.head.numbers.iter().map(|Number { key, value }| {
-        let key = key.to_string();
-        holding(value.span(), quote!(hold_key::<_P>(#name, _B, #key)))
-    });
-    numbers.collect()
-}
-
-fn limits(state: &State) -> TokenStream {
-    let (budget, others): (Vec<_>, Vec<_>) = state.head.numbers.iter().partition(|number| number.key == "budget");
-    let Some(budget) = budget.first().map(|number| &number.value).filter(|_| !state.failed) else {
-        return TokenStream::new();
-    };
+fn held_budget(state: &State) -> TokenStream {
+    let Head { ident, numbers, .. } = &state.head;
+    let (budget, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|number| number.key == "budget");
+    let Some(Number { value: budget, .. }) = budget.first() else { return TokenStream::new() };
     let others = others.iter().map(|Number { key, value }| quote!(.#key(#value)));
-    quote!(const _B: _k::Limits = _k::Limits::of(#budget)#(#others)*;)
+    // One of them at most is at fault.
+    let keys = numbers.iter().map(|Number { key, value }| {
+        let key = key.to_string();
+        located(value.span(), quote!(_B.key(#key)))
+    });
+    let name = ident.unraw().to_string();
+    quote! {
+        const _B: _k::HeldBudget = _k::HeldBudget::of::<_O>(#name, _k::Limits::of(#budget)#(#others)*);
+        const _: () = { #(#keys;)* };
+    }
 }
 
 fn context_state(state: &State, names: &Names) -> TokenStream {
@@ -123,8 +113,9 @@ fn context_state(state: &State, names: &Names) -> TokenStream {
     let (generics, arguments, bounds) = head.generics.split_for_impl();
     let [w, store, s] = ["__w", "__T", "__U"].map(|name| fresh(name, &head.generics));
     let w = Lifetime { apostrophe: Span::call_site(), ident: w };
-    let budget = head.numbers.iter().any(|number| number.key == "budget") && !state.failed;
-    let budget = if budget { quote!(_k::built(_B)) } else { quote!(_k::NONE) };
+    // Without `budget`, any other number has failed.
+    let budget = if head.numbers.is_empty() || state.failed { quote!(_k::NONE) } else { quote!(_B.budget()) };
+    let specs = if head.policy.is_some() && !state.failed { quote!(_A) } else { specs(state) };
     let declare = declare(state);
     let (lanes, lend) = lend(state, names, &w, [&store, &s]);
     quote! {
@@ -132,7 +123,7 @@ fn context_state(state: &State, names: &Names) -> TokenStream {
         impl #generics _k::ContextState for #ident #arguments #bounds {
             type Lanes<#w, #store: #w, #s: #w> = #lanes;
             const NAME: _S = #name;
-            const LANES: &'static [_L] = _A;
+            const LANES: &'static [_L] = #specs;
             const BUDGET: _k::Built = #budget;
             fn lend<#w, #store, #s>(_l: _k::Lender<#w, #store, #s>) -> #lanes { #lend }
             fn declare(_f: fn() -> _k::Spans) -> Self { #declare }
@@ -150,31 +141,17 @@ fn lend(state: &State, names: &Names, w: &Lifetime, [store, s]: [&Ident; 2]) -> 
     (quote!(#handles<#w, #store, #s>), quote!(#handles { #(#lanes: _l.lane(),)* }))
 }
 
-/// What is known of the lanes: most have no route, so that case is written once.
+/// What is known of the lanes.
 fn specs(state: &State) -> TokenStream {
-    if state.failed {
-        return quote!(&[]);
-    }
-    let specs = state.lanes.iter().map(|lane| {
-        let ident = &lane.ident;
-        let Routes { tools, roles, on_error, otherwise, first } = &lane.routes;
-        if first.is_none() {
-            return quote!(_q::<_m::#ident>());
-        }
-        let (on_error, otherwise) = (on_error.is_some(), otherwise.is_some());
-        quote!(_L::of::<_m::#ident>(&[#(#tools),*], &[#(#roles),*], #on_error, #otherwise))
-    });
-    let unrouted = state.lanes.iter().any(|lane| lane.routes.first.is_none()).then(|| {
-        quote!(
-            const fn _q<_X: _F>() -> _L {
-                _L::of::<_X>(&[], &[], false, false)
-            }
-        )
-    });
-    match unrouted {
-        Some(helper) => quote!({ #helper &[#(#specs),*] }),
-        None => quote!(&[#(#specs),*]),
-    }
+    let lanes = state.lanes.iter().map(|lane| &lane.ident).filter(|_| !state.failed);
+    quote!(&[#(_m::#lanes::SPEC),*])
+}
+
+/// A lane's routes; most have none, which is the default.
+fn routes(Routes { tools, roles, on_error, otherwise, first }: &Routes) -> Option<TokenStream> {
+    let (on_error, otherwise) = (on_error.is_some(), otherwise.is_some());
+    let spec = quote!(_L::of::<Self>(&[#(#tools),*], &[#(#roles),*], #on_error, #otherwise));
+    first.is_some().then(|| quote!(const SPEC: _L = #spec;))
 }
 
 /// The struct's value. Its lanes are read here once: they are declarations, and a program has no other use for them.

@@ -21,7 +21,8 @@ pub(super) fn expand(state: &State, names: &Names) -> TokenStream {
     );
     let inner = inner(vis);
     // Stands for a generic struct, which is no one type.
-    let state = (!head.generics.params.is_empty()).then(|| &head.ident).map(|ident| quote!(#inner enum #ident {}));
+    let ident = &head.ident;
+    let state = state.is_generic().then(|| quote!(#inner enum #ident {}));
     let doc = format!("The lane handles of `{}`.", head.ident.unraw());
     // A handle the user never touches is no dead code: `window.lanes()` lends them all.
     quote! {

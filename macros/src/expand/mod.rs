@@ -4,7 +4,7 @@
 mod impls;
 mod lanes;
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens as _, format_ident, quote};
 use syn::{DeriveInput, GenericParam, Generics, ext::IdentExt as _};
 
@@ -43,6 +43,25 @@ impl Names {
             library: state.head.library.as_ref().map_or_else(|| quote!(::keepspan), |path| path.to_token_stream()),
         }
     }
+}
+
+/// A call that is evaluated by `cargo check` and fails at `at`, the token of the user's that it is about. A constant for
+/// each call: every failure is reported.
+pub(crate) fn held(at: Span, call: TokenStream) -> TokenStream {
+    let call = located(at, call);
+    quote!(const _: () = #call;)
+}
+
+/// The same code, written at `at`.
+fn located(at: Span, code: TokenStream) -> TokenStream {
+    let token = |mut token: TokenTree| {
+        if let TokenTree::Group(group) = &token {
+            token = TokenTree::Group(Group::new(group.delimiter(), located(at, group.stream())));
+        }
+        token.set_span(at);
+        token
+    };
+    code.into_iter().map(token).collect()
 }
 
 /// `HttpState2` becomes `http_state2`, `HTTPState` becomes `http_state`.

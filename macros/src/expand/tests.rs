@@ -1,5 +1,6 @@
 //! The size of the code, its shape after an error, and the generated names.
 
+use proc_macro2::{TokenStream, TokenTree};
 use quote::{format_ident, quote};
 
 use super::{derive, snake_case};
@@ -136,5 +137,82 @@ fn module_names_are_snake_case() {
         ("ÜberPlan", "über_plan"),
     ] {
         assert_eq!(snake_case(name), expected);
+    }
+}
+
+/// The text of the source at which each literal, name or number of the code stands.
+fn places<'s>(code: TokenStream, source: &'s str, found: &mut Vec<(String, &'s str)>) {
+    for token in code {
+        let at = source.get(token.span().byte_range()).unwrap_or_default();
+        match token {
+            TokenTree::Group(group) => places(group.stream(), source, found),
+            token => found.push((token.to_string(), at)),
+        }
+    }
+}
+
+#[test]
+fn what_is_held_is_held_at_the_users_own_token() -> syn::Result<()> {
+    let source =
+        "#[context(budget = A, trigger = b::C, policy = House)] struct S { #[constraint(pinned)] limits: Spans }";
+    let (code, mut found) = (derive(syn::parse_str(source)?), Vec::new());
+    places(code, source, &mut found);
+    for (call, at) in
+        [("key", "A"), ("\"budget\"", "A"), ("\"trigger\"", "b::C"), ("whole", "House"), ("lane", "constraint")]
+    {
+        assert!(found.contains(&(call.to_owned(), at)), "{call} at {at} in {found:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_struct_without_budget_and_policy_has_nothing_to_evaluate() {
+    let code = expanded(quote!(
+        struct A {
+            #[evictable]
+            work: Spans,
+        }
+    ));
+    assert!(!code.contains("_H") && !code.contains("_B") && code.contains("Policy = _k :: Unrestricted"), "{code}");
+}
+
+#[test]
+fn a_generic_struct_is_named_by_a_marker() {
+    let code = expanded(quote!(
+        #[context(policy = House)]
+        pub(in crate::a) struct Plan<T: Default> {
+            #[evictable]
+            work: Spans,
+            #[context(skip)]
+            turn: T,
+        }
+    ));
+    for part in [
+        "pub (in crate :: a) enum work { } pub (in crate :: a) enum Plan { }",
+        "type _O = plan_lanes :: Plan",
+        "impl < T : Default > _k :: Governed for Plan < T > { type Policy = House ; }",
+        "impl _k :: Governed for plan_lanes :: Plan { type Policy = House ; }",
+    ] {
+        assert!(code.contains(part), "{part} in {code}");
+    }
+}
+
+#[test]
+fn markers_are_as_visible_as_the_struct() {
+    for (vis, inner) in [
+        (quote!(), "pub (super) enum work"),
+        (quote!(pub), "pub enum work"),
+        (quote!(pub(self)), "pub (super) enum work"),
+        (quote!(pub(super)), "pub (in super :: super) enum work"),
+        (quote!(pub(in super::super)), "pub (in super :: super :: super) enum work"),
+        (quote!(pub(in self)), "pub (super) enum work"),
+    ] {
+        let code = expanded(quote!(
+            #vis struct A {
+                #[evictable]
+                work: Spans,
+            }
+        ));
+        assert!(code.contains(inner), "{inner} in {code}");
     }
 }

@@ -11,7 +11,7 @@ use keepspan::{
     Digest, Episode, EpisodeId, NewSpan, Window,
     store::{EmbeddedStore, MemoryStore, Store},
 };
-use keepspan_tests::Agent;
+use keepspan_tests::{Agent, FourBytes};
 use redb::{Database, Durability, TableDefinition};
 use tempfile::TempDir;
 
@@ -26,7 +26,7 @@ pub type Group = Vec<(Digest, String, Vec<u8>)>;
 /// What is written, grouped into commits; records and digests are made beforehand by a window over memory.
 pub fn groups(inputs: &Inputs, size: usize) -> Vec<Group> {
     let store = Arc::new(MemoryStore::new());
-    let mut window = Window::<Agent, _>::open(store.clone(), episode()).unwrap();
+    let mut window = Window::<Agent, _>::open_with(store.clone(), episode(), FourBytes).unwrap();
     push(&mut window, inputs.texts.iter().map(String::as_str));
     drop(window.lanes().externalize().wait().unwrap());
     let records = store.read(&EpisodeId::new("e"), 1).unwrap();
@@ -67,7 +67,7 @@ impl Disk for Typed {
     fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = keepspan::store::open(folder.path().join("spans")).unwrap();
-        Self { window: Window::open(store, episode()).unwrap(), folder }
+        Self { window: Window::open_with(store, episode(), FourBytes).unwrap(), folder }
     }
 
     fn write(&mut self, group: &Group) -> Duration {

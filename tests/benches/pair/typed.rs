@@ -6,7 +6,7 @@ use keepspan::{
     Episode, EpisodeId, Message, NewSpan, SpanId, Tombstone, Window,
     store::{MemoryStore, Store},
 };
-use keepspan_tests::{Agent, memory};
+use keepspan_tests::{Agent, FourBytes, memory};
 
 use super::{Inputs, Lane, Side};
 
@@ -22,7 +22,7 @@ impl Side for Typed {
 
     fn open() -> Self {
         let store = memory();
-        let window = Window::open(store.clone(), Episode::new("e", "p").budget(u64::MAX)).unwrap();
+        let window = Window::open_with(store.clone(), Episode::new("e", "p").budget(u64::MAX), FourBytes).unwrap();
         Self { store, window, ids: Vec::new() }
     }
 

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     ApplyError, ContextState, ProposalError, Step,
     gate::{Admitted, Ask, Refused},
+    policy::Permitted,
     rule::PrunesFrom,
     tool::{Answer, Dynamic, Form, Provider, Tool},
     window::{
@@ -25,9 +26,10 @@ use crate::{
 pub enum Advice {
     /// Nothing: below the trigger, and a pass would not pay.
     GoOn(Refused),
-    /// A pass is affordable and would free enough, before the trigger: the best moment, since later there is less slack.
+    /// A pass is affordable and would free enough, but the window is far from the trigger: what is decided later is
+    /// decided once.
     MayPrune(Admitted),
-    /// At or above the trigger, and a pass is still affordable.
+    /// The best moment: a pass is affordable and would free enough, and a rationale from here on the trigger is reached.
     Prune(Admitted),
     /// At or above the trigger, and no model may decide: fall back.
     FallBack(Refused),
@@ -46,7 +48,10 @@ impl<'w, C: ContextState + 'w, St, S> Lanes<'w, C, St, S> {
         let mut contents = shared.lock();
         let admitted = contents.admit(&*shared.counter);
         match admitted {
-            Ok((admitted, index)) => Ok(Pass { shared, admitted, index, state: PhantomData }),
+            Ok((admitted, index)) => {
+                contents.line_price = index.price_of_a_line().unwrap_or(contents.line_price);
+                Ok(Pass { shared, admitted, index, state: PhantomData })
+            }
             Err(refused) => {
                 let times = contents.refused(&refused);
                 drop(contents);
@@ -58,12 +63,15 @@ impl<'w, C: ContextState + 'w, St, S> Lanes<'w, C, St, S> {
     /// What to do about the window's size, without asking for a pass. O(resident spans), no allocation.
     pub fn advice(&self) -> Advice {
         let contents = self.shared.lock();
-        let due = contents.budget.is_some_and(|budget| contents.request() >= budget.trigger());
-        match (contents.decide(), due) {
-            (Ok(admitted), true) => Advice::Prune(admitted),
-            (Ok(admitted), false) => Advice::MayPrune(admitted),
-            (Err(refused), true) => Advice::FallBack(refused),
-            (Err(refused), false) => Advice::GoOn(refused),
+        let request = contents.request();
+        // What a decision leaves in the window in any case.
+        let decided = request.saturating_add(contents.ledger.prices().rationale);
+        let reaches = |tokens: u64| contents.budget.is_some_and(|budget| tokens >= budget.trigger());
+        match contents.decide() {
+            Ok(admitted) if reaches(decided) => Advice::Prune(admitted),
+            Ok(admitted) => Advice::MayPrune(admitted),
+            Err(refused) if reaches(request) => Advice::FallBack(refused),
+            Err(refused) => Advice::GoOn(refused),
         }
     }
 }
@@ -92,10 +100,10 @@ impl Contents {
             utilization: self.request(),
             limit: budget.limit(),
             candidates,
-            gross,
+            gross: taken(gross, prices.uptake),
             index: prices.index,
             rationale: prices.rationale,
-            pointers: candidates.saturating_mul(prices.pointer),
+            pointers: taken(candidates.saturating_mul(prices.pointer), prices.uptake),
             cache: self.cache_cost(tally.before),
             margin: budget.margin().max(prices.rationale),
         };
@@ -118,16 +126,16 @@ impl Contents {
     fn admit(&self, counter: &dyn crate::TokenCounter) -> Result<(Admitted, Index), Refused> {
         let expected = self.decide()?;
         let budget = self.budget.ok_or(Refused::NoBudget)?;
-        let pointer = self.ledger.prices().pointer;
+        let prices = self.ledger.prices();
         let index = self
-            .index(budget.index(), pointer, counter)
+            .index(budget.index(), prices.pointer, counter)
             .map_err(|error| Refused::Uncounted { error: error.to_string() })?;
         let candidates = u64::try_from(index.offers.len()).unwrap_or(u64::MAX);
         let ask = Ask {
             candidates,
-            gross: index.gross(),
+            gross: taken(index.gross(), prices.uptake),
             index: index.tokens,
-            pointers: candidates.saturating_mul(pointer),
+            pointers: taken(candidates.saturating_mul(prices.pointer), prices.uptake),
             ..expected.ask
         };
         Ok((ask.decide()?, index))
@@ -137,6 +145,11 @@ impl Contents {
         let (at, utilization, changes) = (self.pushed_tokens, self.request(), self.changes);
         self.ledger.refused(at, utilization, changes, refused.reason())
     }
+}
+
+/// What of the offered tokens a model is expected to take.
+fn taken(tokens: u64, uptake: u64) -> u64 {
+    u64::try_from(u128::from(tokens).saturating_mul(u128::from(uptake)).div_euclid(1_000)).unwrap_or(u64::MAX)
 }
 
 const MOST: u64 = crate::tool::MAX_OFFERED as u64;
@@ -165,14 +178,20 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
     /// The tool `prune_context` as `provider` takes it: by lane name ([`Static`](crate::tool::Static), the same text in
     /// every request, which keeps the provider's cache) or by span id ([`Dynamic`](crate::tool::Dynamic)). `None` when
     /// there is nothing to offer. No protected lane or id is offered (rule R15).
-    pub fn tool<P: Provider, F: Form>(&self, _: P, _: F) -> Option<serde_json::Value> {
+    pub fn tool<P: Provider, F: Form>(&self, _: P, _: F) -> Option<serde_json::Value>
+    where
+        C::Policy: Permitted<P, C, C> + Permitted<F, C, C>,
+    {
         let names = names::<F>(self.index.offers.iter(), || self.shared.lock().offered_lanes(false));
         Tool::prune::<F>(names).definition::<P>()
     }
 
     /// The tool `summarize_context`, which puts a text of the model's in the place of evictable spans: as
     /// [`tool`](Self::tool), and `None` as well when the struct has no `#[derived]` lane.
-    pub fn summary_tool<P: Provider, F: Form>(&self, _: P, _: F) -> Option<serde_json::Value> {
+    pub fn summary_tool<P: Provider, F: Form>(&self, _: P, _: F) -> Option<serde_json::Value>
+    where
+        C::Policy: Permitted<P, C, C> + Permitted<F, C, C>,
+    {
         let contents = self.shared.lock();
         contents.derived_lane()?;
         let evictable = |offer: &&super::Offer| contents.is_evictable(offer.span);
@@ -201,7 +220,8 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
     /// Applies a proposal: tombstones, summaries and the pass's record in one atomic commit, then the window. The window
     /// is smaller after it, or as it was. The rationale goes to the `#[rationale]` lane, if there is one (rule R13).
     pub fn apply(self, proposal: Proposal) -> Step<'w, St, Apply> {
-        Step::new(self.shared, Apply { proposal, index: self.index.tokens })
+        let (index, offered) = (self.index.tokens, self.index.gross());
+        Step::new(self.shared, Apply { proposal, index, offered })
     }
 }
 
@@ -241,7 +261,10 @@ impl<'w, C: ContextState + 'w, St> Refusal<'w, C, St> {
 
     /// Frees space without a model, down to the trigger: evictable lanes first, then rationales, then summaries; and, only
     /// to get below the limit, protected lanes that are not pinned. Instructions never leave (rule R14).
-    pub fn fall_back<B: Fallback>(self, _strategy: B) -> Step<'w, St, FallBack<B>> {
+    pub fn fall_back<B: Fallback>(self, _strategy: B) -> Step<'w, St, FallBack<B>>
+    where
+        C::Policy: Permitted<B, C, C>,
+    {
         Step::new(self.shared, FallBack { refused: self.refused, strategy: PhantomData })
     }
 }

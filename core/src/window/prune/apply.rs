@@ -23,6 +23,8 @@ pub struct Apply {
     pub(super) proposal: Proposal,
     /// What the model read, in tokens.
     pub(super) index: u64,
+    /// What it could choose from, in tokens.
+    pub(super) offered: u64,
 }
 
 /// What a pass came to.
@@ -99,6 +101,7 @@ struct Summary {
 pub struct Applied {
     change: Option<Change>,
     pass: PassRecord,
+    offered: u64,
 }
 
 impl<'w, St> Operation<'w, St> for Apply {
@@ -109,11 +112,11 @@ impl<'w, St> Operation<'w, St> for Apply {
     const BLOBS_FIRST: bool = true;
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Applied>, ApplyError> {
-        let Self { proposal, index } = self;
+        let Self { proposal, index, offered } = self;
         let rationale = proposal.written;
         if proposal.is_empty() {
             let pass = PassRecord { index, rationale, ..contents.pass() };
-            return Ok(Plan::new(Applied { change: None, pass }));
+            return Ok(Plan::new(Applied { change: None, pass, offered }));
         }
         contents.vet(&proposal)?;
         let change = contents.change(proposal, counter)?;
@@ -121,16 +124,16 @@ impl<'w, St> Operation<'w, St> for Apply {
         let cache = contents.cache_cost(first.map(|first| contents.tokens_before(first)));
         let pass = PassRecord { index, rationale, cache, ..change.pass(contents) };
         let events = contents.events(Event::Pruned(pass.clone()), &change);
-        Ok(Plan { blobs: change.blobs(), events, ..Plan::new(Applied { change: Some(change), pass }) })
+        Ok(Plan { blobs: change.blobs(), events, ..Plan::new(Applied { change: Some(change), pass, offered }) })
     }
 
     fn apply(effect: Applied, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Outcome {
-        let Applied { change, pass } = effect;
+        let Applied { change, pass, offered } = effect;
         let Some(change) = change else {
-            contents.ledger.unchanged(&pass);
+            contents.ledger.unchanged(&pass, offered);
             return Outcome::Unchanged;
         };
-        contents.ledger.passed(&pass, change.priced.each_pointer());
+        contents.ledger.passed(&pass, change.priced.each_pointer(), offered);
         Outcome::Pruned(contents.carry_out(change, pass))
     }
 }
@@ -230,8 +233,9 @@ impl Contents {
         counter: &dyn TokenCounter,
     ) -> Result<Entry, ApplyError> {
         let lane = self.derived_lane().ok_or(ProposalError::NoDerivedLane)?;
-        let content = summarize::content(span, sources, text);
-        let count = counter.count(&content)?;
+        let text = summarize::written(span, sources, text);
+        let count = counter.text(&text)?;
+        let content = Content::from(text);
         let digest = Digest::of(content.as_bytes());
         Ok(Entry { start, ..summarize::entry(self, lane, content, count, digest) })
     }
@@ -244,8 +248,8 @@ impl Contents {
         text: String,
         counter: &dyn TokenCounter,
     ) -> Result<Entry, ApplyError> {
+        let count = counter.text(&text)?;
         let content = Content::from(text);
-        let count = counter.count(&content)?;
         let entry = summarize::entry(self, lane, content, count, Digest::from_bytes([0; 32]));
         Ok(Entry { start, durable: false, offered: false, ..entry })
     }

@@ -49,7 +49,7 @@ pub enum ProposalError {
     },
     /// The span is what pruning itself wrote (rule R13).
     #[error("{span} is in `{lane}`, which holds what pruning wrote: no pass takes it, only a fallback; leave it out")]
-    Rationale {
+    NeverCandidate {
         /// The span.
         span: SpanId,
         /// The lane.
@@ -136,7 +136,7 @@ pub enum ProposalError {
 pub enum ApplyError {
     /// The proposal does not fit this window, or not any more.
     #[error(transparent)]
-    Proposal(#[from] ProposalError),
+    Invalid(#[from] ProposalError),
     /// The window would not be smaller.
     #[error(
         "the request would take {after} tokens and takes {before}: pointers, summaries and the rationale outweigh what leaves; nothing was applied"
@@ -160,7 +160,7 @@ pub enum ApplyError {
 
 impl From<SelectionError> for ApplyError {
     fn from(error: SelectionError) -> Self {
-        Self::Proposal(error.into())
+        Self::Invalid(error.into())
     }
 }
 
@@ -201,7 +201,7 @@ impl From<ApplyError> for FallBackError {
     fn from(error: ApplyError) -> Self {
         match error {
             ApplyError::Commit(error) => Self::Commit(error),
-            ApplyError::Proposal(ProposalError::NoDerivedLane) => Self::NoDerivedLane,
+            ApplyError::Invalid(ProposalError::NoDerivedLane) => Self::NoDerivedLane,
             other => Self::Apply(other),
         }
     }

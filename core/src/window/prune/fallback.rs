@@ -11,6 +11,7 @@ use crate::{
     ApplyError, FallBackError, Origin, SpanId, SummarizeError, TokenCounter,
     accounting::PassRecord,
     gate::Refused,
+    policy::Act,
     record::Event,
     window::{
         Operation, Shared,
@@ -18,7 +19,7 @@ use crate::{
         contents::Contents,
         prune::apply::Change,
         step::Plan,
-        summarize::SummaryText,
+        summarize::{self, SummaryText},
         table::Entry,
     },
 };
@@ -28,7 +29,7 @@ mod sealed {
 }
 
 /// In which order a fallback takes spans of the same class; see [`Refusal::fall_back`](super::Refusal::fall_back).
-pub trait Fallback: sealed::Sealed + Send + 'static {
+pub trait Fallback: sealed::Sealed + Act + Send + 'static {
     /// Its name in reports: `oldest_first`.
     const NAME: &'static str;
     /// Whether evictable spans leave behind one summary by a fixed template, and no pointers.
@@ -310,7 +311,7 @@ impl Contents {
             Some(format!("{span}: {} tokens, {}", entry.tokens, self.first_words(entry)))
         };
         let lines: Vec<_> = sources.iter().filter_map(line).collect();
-        SummaryText::by_template(lines.join("\n"))
+        summarize::by_template(lines.join("\n"))
     }
 
     fn unfittable(&self, needed: u64, budget: u64, left: &[Unit]) -> FallBackError {

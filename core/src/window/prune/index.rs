@@ -80,6 +80,12 @@ impl Index {
         self.left_out
     }
 
+    /// What a line takes on average, rounded up.
+    pub(super) fn price_of_a_line(&self) -> Option<u64> {
+        let lines = u64::try_from(self.offers.len()).ok().filter(|lines| *lines > 0)?;
+        Some(self.tokens.div_ceil(lines))
+    }
+
     /// What the candidates take together, in tokens.
     pub(super) fn gross(&self) -> u64 {
         self.offers.iter().fold(0, |sum, offer| sum.saturating_add(offer.tokens))
@@ -107,7 +113,7 @@ impl Contents {
         let mut index = Index { offers: Vec::new(), tokens: 0, left_out: 0 };
         for unit in units {
             let offer = self.offer(&unit);
-            let tokens = u64::from(counter.count(&format!("{offer}\n").into())?.tokens());
+            let tokens = u64::from(counter.text(&format!("{offer}\n"))?.tokens());
             let sum = index.tokens.saturating_add(tokens);
             // A shorter line further down may fit, but the order says what is worth more.
             if sum > price {

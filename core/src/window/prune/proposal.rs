@@ -133,7 +133,7 @@ impl Contents {
         self.in_state(span, entry, Residency::Resident)?;
         match self.class(entry.lane) {
             Class::Kept => return Err(ProposalError::Kept { span, lane }),
-            Class::Rationale => return Err(ProposalError::Rationale { span, lane }),
+            Class::Rationale => return Err(ProposalError::NeverCandidate { span, lane }),
             Class::Evictable | Class::Derived | Class::Protected => {}
         }
         if !entry.durable {
@@ -292,7 +292,7 @@ fn written(answer: &Answer, counter: &dyn TokenCounter) -> Result<u64, ProposalE
     }
     let count = |text: &str| match text {
         "" => Ok(0),
-        text => counter.count(&text.into()).map(|count| u64::from(count.tokens())).map_err(ProposalError::Counter),
+        text => counter.text(text).map(|count| u64::from(count.tokens())).map_err(ProposalError::Counter),
     };
     answer.calls().iter().try_fold(count(answer.rationale())?, |sum, call| {
         let names = count(&call.names().join(" "))?;

@@ -1,0 +1,129 @@
+//! What pruning cost and freed: as sums, as a warning, and as JSON lines; never any text.
+
+use std::sync::Arc;
+
+use keepspan::{
+    Episode, FellBack, Limits, OldestFirst, OneByteAToken, OpenError, Outcome as Passed, PruneEvent, Window,
+    store::MemoryStore, tool::Answer,
+};
+use keepspan_tests::{Agent, memory};
+
+type Memory = Arc<MemoryStore>;
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+const SECRET: &str = "hunter2";
+
+fn window(limits: Limits) -> Result<Window<Agent, Memory>, OpenError> {
+    Window::open_with(memory(), Episode::new("e-7", "p").budget(limits), OneByteAToken)
+}
+
+fn fill(window: &mut Window<Agent, Memory>, spans: usize) -> Outcome {
+    for n in 0..spans {
+        window.lanes().work.push(format!("{n:04} {SECRET} {}", "x".repeat(987)))?;
+    }
+    Ok(())
+}
+
+/// A pass that takes the first `take` offers and writes `rationale` tokens.
+fn pass(
+    window: &mut Window<Agent, Memory>,
+    take: usize,
+    rationale: usize,
+) -> Result<Passed, Box<dyn std::error::Error>> {
+    let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+    let names: Vec<_> = pass.index().offers().iter().take(take).map(|offer| offer.span().to_string()).collect();
+    let answer = Answer::prune(names).with_rationale(format!("{SECRET}{}", "r".repeat(rationale - SECRET.len())));
+    let proposal = pass.parse(&answer.spent(rationale as u64))?;
+    Ok(pass.apply(proposal).wait()?)
+}
+
+#[test]
+fn sums_are_those_of_the_events_and_net_is_after_all_costs() -> Outcome {
+    let mut window = window(Limits::of(24_000).index(600).rationale(400).margin(600))?;
+    fill(&mut window, 12)?;
+    let mut reports = Vec::new();
+    for _ in 0..2 {
+        let Passed::Pruned(report) = pass(&mut window, 4, 300)? else { return Err("unchanged".into()) };
+        reports.push(report);
+        fill(&mut window, 4)?;
+    }
+    let sums = window.accounting();
+    assert_eq!(sums.passes, 2);
+    assert_eq!(sums.gross, 8_000);
+    assert_eq!(sums.rationale, 600);
+    let net: i64 = reports.iter().map(|report| report.pass().net()).sum();
+    assert_eq!(sums.net, net);
+    assert_eq!(sums.net, 8_000 - 600 - (sums.index + sums.pointers) as i64);
+    let ratio = (sums.index + sums.rationale) as f64 / net as f64;
+    assert!((sums.overhead_ratio().ok_or("a ratio")? - ratio).abs() < 1e-9);
+    let free: Vec<_> = sums.headroom().map(|(_, tokens)| tokens).collect();
+    assert_eq!(free, reports.iter().map(|report| 24_000 - report.pass().after as i64).collect::<Vec<_>>());
+    let lines = sums.json_lines()?;
+    assert_eq!(lines.lines().count(), sums.events().count());
+    for line in lines.lines() {
+        let event: serde_json::Value = serde_json::from_str(line)?;
+        assert_eq!(event["event"], "passed");
+    }
+    assert!(!lines.contains(SECRET) && !lines.contains("0001"));
+    Ok(())
+}
+
+/// Prices start as declared, follow what passes cost, and never past what the policy has room for.
+#[test]
+fn the_gate_follows_what_passes_really_cost() -> Outcome {
+    let mut window = window(Limits::of(24_000).trigger(20_000).index(600).rationale(400).margin(600))?;
+    assert_eq!((window.prices().index, window.prices().rationale), (600, 400));
+    fill(&mut window, 12)?;
+    let _ = pass(&mut window, 3, 900)?;
+    assert_eq!(window.prices().rationale, 900, "up at once");
+    assert!(window.prices().index < 600, "{:?}", window.prices());
+    fill(&mut window, 3)?;
+    let _ = pass(&mut window, 3, 100)?;
+    assert_eq!(window.prices().rationale, 700, "down by a quarter of the difference");
+    assert!(!window.prices().rationale_exceeds_policy);
+    fill(&mut window, 8)?;
+    let _ = pass(&mut window, 6, 5_000)?;
+    assert_eq!(window.prices().rationale, 24_000 - 20_000 - 600, "no more than the trigger leaves");
+    assert!(window.prices().rationale_exceeds_policy);
+    Ok(())
+}
+
+/// The record's failure seen from outside: passes come sooner, and each leaves less.
+#[test]
+fn a_policy_that_feeds_on_itself_is_warned_of() -> Outcome {
+    let mut window = window(Limits::of(60_000).trigger(50_000).index(600).rationale(400).margin(600))?;
+    fill(&mut window, 10)?;
+    for (round, pushed) in [9, 7, 5, 4].into_iter().enumerate() {
+        assert_eq!(window.accounting().oscillation(), None, "round {round}");
+        let _ = pass(&mut window, 3, 400)?;
+        fill(&mut window, pushed)?;
+    }
+    let warning = window.accounting().oscillation().ok_or("a warning")?;
+    assert_eq!(warning.passes, 4);
+    assert!(warning.last_gap < warning.first_gap && warning.last_after > warning.first_after, "{warning:?}");
+    // One pass that makes room ends it.
+    let _ = pass(&mut window, 7, 100)?;
+    let _ = pass(&mut window, 7, 100)?;
+    assert_eq!(window.accounting().oscillation(), None);
+    Ok(())
+}
+
+#[test]
+fn an_unchanged_pass_and_a_fallback_are_counted() -> Outcome {
+    let mut window = window(Limits::of(24_000))?;
+    fill(&mut window, 12)?;
+    assert!(matches!(pass(&mut window, 0, 100)?, Passed::Unchanged));
+    assert!(window.accounting().net < -100, "deciding cost something all the same");
+    fill(&mut window, 12)?;
+    let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("refused")?;
+    let FellBack::Freed(report) = refusal.fall_back(OldestFirst).wait()? else { return Err("nothing freed".into()) };
+    let sums = window.accounting();
+    assert_eq!((sums.unchanged, sums.fallbacks), (1, 1));
+    assert_eq!(sums.fallback_freed, report.pass().before - report.pass().after);
+    let events: Vec<_> = sums.events().collect();
+    assert!(matches!(
+        events[..],
+        [PruneEvent::Unchanged { .. }, PruneEvent::Refused { .. }, PruneEvent::FellBack { .. }]
+    ));
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//@ policy E0277 `Agent` is under the policy `House`, which forbids `Dynamic`
+use keepspan::{ContextState, Spans, Window, policy, store::MemoryStore, tool::{Dynamic, Mcp}};
+
+policy! {
+    House { forbid(Dynamic) }
+}
+
+#[derive(ContextState)]
+#[context(budget = 24_000, policy = House)]
+struct Agent {
+    #[evictable]
+    work: Spans,
+    #[derived]
+    recap: Spans,
+}
+
+fn act(window: &mut Window<Agent, MemoryStore>) -> Result<(), Box<dyn std::error::Error>> {
+    let Ok(pass) = window.lanes().externalize().wait()?.admit() else { return Ok(()) };
+    let _ = pass.summary_tool(Mcp, Dynamic);
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,23 @@
+//@ policy E0277 `Agent` is under the policy `House`, which forbids `Gemini`
+use keepspan::{ContextState, Spans, Window, policy, store::MemoryStore, tool::{Gemini, Static}};
+
+policy! {
+    House { forbid(Gemini) }
+}
+
+#[derive(ContextState)]
+#[context(budget = 24_000, policy = House)]
+struct Agent {
+    #[evictable]
+    work: Spans,
+    #[derived]
+    recap: Spans,
+}
+
+fn act(window: &mut Window<Agent, MemoryStore>) -> Result<(), Box<dyn std::error::Error>> {
+    let Ok(pass) = window.lanes().externalize().wait()?.admit() else { return Ok(()) };
+    let _ = pass.tool(Gemini, Static);
+    Ok(())
+}
+
+fn main() {}

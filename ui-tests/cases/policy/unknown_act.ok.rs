@@ -1,0 +1,8 @@
+//@ policy - `House` forbids an unknown act `Evict`
+use keepspan::policy;
+
+policy! {
+    pub House { forbid(Mutation) }
+}
+
+fn main() {}

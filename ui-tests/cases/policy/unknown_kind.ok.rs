@@ -1,0 +1,8 @@
+//@ policy - `House` names an unknown kind `schema`
+use keepspan::policy;
+
+policy! {
+    pub House { present(precondition) }
+}
+
+fn main() {}

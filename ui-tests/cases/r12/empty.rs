@@ -1,0 +1,11 @@
+//@ R12 E0080 evaluation panicked: `Migration`: budget 0 holds nothing
+use keepspan::{ContextState, Spans};
+
+#[derive(ContextState)]
+#[context(budget = 0)]
+struct Migration {
+    #[evictable]
+    work: Spans,
+}
+
+fn main() {}

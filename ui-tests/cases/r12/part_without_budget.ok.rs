@@ -1,0 +1,11 @@
+//@ R12 - `Migration` has `trigger` and no `budget`, of which it is a part
+use keepspan::{ContextState, Spans};
+
+#[derive(ContextState)]
+#[context(budget = 24_000)]
+struct Migration {
+    #[evictable]
+    work: Spans,
+}
+
+fn main() {}
