@@ -292,6 +292,52 @@ fn a_template_that_would_be_longer_than_its_sources_is_not_written() -> Outcome 
     Ok(())
 }
 
+/// Neighbours share one pointer: spans smaller than it leave together, and none that stands alone does.
+#[test]
+fn small_neighbours_leave_under_one_pointer() -> Outcome {
+    for (name, run) in STRATEGIES {
+        let mut together = window(memory(), limits(10_000, 8_300))?;
+        let mut apart = window(memory(), limits(10_000, 8_300))?;
+        for _ in 0..170 {
+            together.lanes().work.push("w".repeat(60))?;
+            apart.lanes().work.push("w".repeat(59))?;
+            apart.lanes().rules.push("r")?;
+        }
+        let report = report(run(&mut together)?)?;
+        assert!((8_240..8_300).contains(&together.utilization()), "{name}: {}", together.utilization());
+        assert_eq!(rendered(&together), report.pass().after, "{name}");
+        let refused = run(&mut apart).err().ok_or("it cannot fit")?;
+        let Some(FallBackError::Unfittable { needed: 10_200, held, .. }) = refused.downcast_ref() else {
+            return Err(refused);
+        };
+        assert_eq!(*held, Held { kept: 170, small: 170 * 59, ..Held::default() }, "{name}");
+    }
+    Ok(())
+}
+
+/// Passes whose pointers folded into others make the next pass look cheap; what a pointer takes on its own is the same.
+#[test]
+fn cheap_passes_do_not_make_small_spans_worth_a_pointer() -> Outcome {
+    let mut window = window(memory(), Limits::of(20_000).trigger(18_000).index(800).rationale(100).margin(150))?;
+    for _ in 0..9 {
+        window.lanes().work.push("w".repeat(1_000))?;
+    }
+    for span in 1..8 {
+        let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+        let proposal = pass.parse(&keepspan::tool::Answer::prune([id(span).to_string()]))?;
+        assert!(matches!(pass.apply(proposal).wait()?, keepspan::Outcome::Pruned(_)));
+    }
+    assert!(window.prices().pointer < 60, "{}", window.prices().pointer);
+    for _ in 0..100 {
+        window.lanes().work.push("w".repeat(60))?;
+        window.lanes().rules.push("r".repeat(100))?;
+    }
+    let last = window.lanes().work.push("w".repeat(3_000))?;
+    let report = report(fall_back::<OldestFirst>(&mut window)?)?;
+    assert_eq!(left(&report), [id(8), id(9), last]);
+    Ok(())
+}
+
 /// The state of a struct without a budget, and without a lane for summaries.
 #[derive(keepspan::ContextState)]
 struct Bare {

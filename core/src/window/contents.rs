@@ -58,6 +58,8 @@ pub struct Contents {
     pub(crate) reads: Reads,
     /// What a candidate's line in an index usually takes, in tokens.
     pub(crate) line_price: u64,
+    /// What a pointer that stands alone usually takes, in tokens; one that folds into others takes less.
+    pub(crate) pointer_price: u64,
     pub(crate) classes: Box<[Class]>,
     names: Names,
 }
@@ -123,6 +125,7 @@ impl Contents {
             cache: None,
             changes: 0,
             line_price: 1,
+            pointer_price: 1,
             classes: lanes.iter().map(Class::of).collect(),
             names: Names::default(),
         }
@@ -371,7 +374,7 @@ impl Contents {
             counter.text(&text).map_or(bytes, |count| u64::from(count.tokens()))
         });
         self.ledger = Ledger::new(self.episode.clone(), self.budget, pointer);
-        self.line_price = line.max(1);
+        (self.line_price, self.pointer_price) = (line.max(1), pointer.max(1));
     }
 
     /// Prices a pointer with the window's own counter (rule R25).

@@ -1,6 +1,10 @@
 //! Without a model: a fixed order frees the space when none may decide (rule R14).
 
-use std::{cmp::Reverse, collections::HashMap, marker::PhantomData};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    marker::PhantomData,
+};
 
 use super::{Proposal, Report};
 use crate::{
@@ -16,6 +20,7 @@ use crate::{
         prune::apply::{Change, Priced},
         step::Plan,
         summarize::{self, SummaryText},
+        table::Entry,
     },
 };
 
@@ -85,7 +90,7 @@ impl Fallback for SupersededReads {
             last.insert((entry.name, entry.digest), span);
         }
         move |unit| {
-            let repeated = |span, entry: &crate::window::table::Entry| {
+            let repeated = |span, entry: &Entry| {
                 contents.reads.is_superseded(span)
                     || entry.origin == Origin::Tool
                         && last.get(&(entry.name, entry.digest)).is_some_and(|last| *last > span)
@@ -189,21 +194,35 @@ impl Contents {
         if reached.priced.after > limit {
             reached = self.fewest::<B>(&units, soft..units.len(), limit, counter)?;
         }
-        let Reached { units, priced } = reached;
+        let Reached { units: taken, priced } = reached;
         match priced.after {
-            after if after > limit => Err(self.unfittable(after, limit)),
-            after => Ok(Some(priced).filter(|_| units > 0 && after < before)),
+            after if after > limit => Err(self.unfittable(after, limit, &units)),
+            after => Ok(Some(priced).filter(|_| taken > 0 && after < before)),
         }
     }
 
-    /// The units that may leave without a model, in the order in which they do.
+    /// The units that may leave without a model, in the order in which they do; of a class, the smallest ones last.
     fn in_order<B: Fallback>(&self) -> Vec<Unit> {
-        let pointer = self.ledger.prices().pointer;
-        let leaves = |unit: &Unit| unit.class < Class::Kept && unit.standing == Standing::Free && unit.tokens > pointer;
+        let pointer = self.pointer_price;
         let mut units: Vec<_> = self.units().filter(leaves).collect();
+        let folding = self.folding(&units, pointer);
+        units.retain(|unit| unit.tokens > pointer || folding.binary_search(&unit.span).is_ok());
         let rank = B::rank(self);
-        units.sort_by_cached_key(|unit| (unit.class, rank(unit)));
+        units.sort_by_cached_key(|unit| (unit.class, unit.tokens <= pointer, rank(unit)));
         units
+    }
+
+    /// The evictable spans that take more, with the neighbours that leave with them, than the one pointer they fold into;
+    /// ascending.
+    fn folding(&self, units: &[Unit], pointer: u64) -> Vec<SpanId> {
+        let evictable = units.iter().filter(|unit| unit.class == Class::Evictable);
+        let mut spans: Vec<_> = evictable.flat_map(|unit| self.unit(unit.span)).collect();
+        spans.sort_unstable_by_key(|(span, _)| *span);
+        let tokens = |run: &&[(SpanId, &Entry)]| {
+            run.iter().fold(0_u64, |sum, (_, entry)| sum.saturating_add(u64::from(entry.tokens)))
+        };
+        let runs = spans.chunk_by(|(one, _), (other, _)| one.next() == *other).filter(|run| tokens(run) > pointer);
+        runs.flatten().map(|(span, _)| *span).collect()
     }
 
     /// The fewest leading units, more than `among.start`, that bring the request to `goal`; all of `among` when none do.
@@ -258,7 +277,7 @@ impl Contents {
     }
 
     fn guess(&self, units: &[Unit], goal: u64) -> usize {
-        let pointer = self.ledger.prices().pointer;
+        let pointer = self.pointer_price;
         let mut left = self.request();
         let enough = |unit: &Unit| {
             left = left.saturating_sub(unit.tokens.saturating_sub(pointer));
@@ -290,14 +309,13 @@ impl Contents {
         summarize::by_template(lines.join("\n"))
     }
 
-    fn unfittable(&self, needed: u64, budget: u64) -> FallBackError {
-        let pointer = self.ledger.prices().pointer;
-        let mut held = self.tally(pointer).held;
+    fn unfittable(&self, needed: u64, budget: u64, left: &[Unit]) -> FallBackError {
+        let mut held = self.tally(self.pointer_price).held;
         let fixed = self.budget.map_or(0, |budget| budget.fixed());
-        // What only a fallback takes would have left as well, but for what its pointer outweighs.
-        let only = |unit: &Unit| matches!(unit.class, Class::Rationale | Class::Protected);
-        let small = |unit: &Unit| only(unit) && unit.standing == Standing::Free && unit.tokens <= pointer;
-        held.small = self.units().filter(small).fold(held.small, |sum, unit| sum.saturating_add(unit.tokens));
+        // Whatever may leave has left, but for what its pointer outweighs.
+        let left: HashSet<_> = left.iter().map(|unit| unit.span).collect();
+        let small = self.units().filter(|unit| leaves(unit) && !left.contains(&unit.span));
+        held.small = small.fold(0, |sum, unit| sum.saturating_add(unit.tokens));
         (held.protected, held.rationales) = (0, 0);
         FallBackError::Unfittable { needed, budget, fixed, held }
     }
@@ -318,4 +336,9 @@ fn first_taking(units: &[Unit], tokens: u64) -> usize {
         left == 0
     };
     units.iter().position(enough).map_or(units.len(), |at| at.saturating_add(1))
+}
+
+/// Whether a unit may leave without a model (rule R14).
+fn leaves(unit: &Unit) -> bool {
+    unit.class < Class::Kept && unit.standing == Standing::Free
 }
