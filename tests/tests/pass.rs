@@ -1,8 +1,9 @@
 //! A pass from the gate to the commit: what a model is offered, what it may answer, and what comes of it.
 
 use keepspan::{
-    ApplyError, Episode, Limits, NewSpan, OneByteAToken, OpenError, Outcome as Passed, ProposalError, SelectionError,
-    Shown, SpanId, Window,
+    ApplyError, Episode, FallBackError, Limits, NewSpan, OldestFirst, OneByteAToken, OpenError, Outcome as Passed,
+    ProposalError, SelectionError, Shown, SpanId, Window,
+    gate::Held,
     store::{MemoryStore, Store as _},
     tool::{Answer, AnswerError, Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Static},
 };
@@ -160,5 +161,25 @@ fn every_wrong_name_is_refused_by_name() -> Outcome {
     assert!(matches!(refused(&mut window, &overlap)?, Overlap { span } if span == id(3)));
     let paraphrase = Answer::prune([""; 0]).summarize(["s2"], "there is a table");
     assert!(matches!(refused(&mut window, &paraphrase)?, ProtectedSource { lane: "schema", .. }));
+    Ok(())
+}
+
+/// R14: what cannot fit is said so, whatever there is to take.
+#[test]
+fn a_fallback_that_cannot_reach_the_limit_says_what_stays() -> Outcome {
+    let mut window = window(limits())?;
+    for text in ["r".repeat(13_000), "q".repeat(13_000)] {
+        window.lanes().rules.push(text)?;
+    }
+    for _ in 0..2 {
+        window.lanes().work.push("w".repeat(1_000))?;
+    }
+    let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("it was admitted")?;
+    let refused = refusal.fall_back(OldestFirst).wait();
+    assert!(matches!(
+        refused,
+        Err(FallBackError::Unfittable { needed: 26_000..28_000, budget: 24_000, held: Held { kept: 26_000, .. }, .. })
+    ));
+    assert_eq!(window.utilization(), 28_000);
     Ok(())
 }

@@ -220,11 +220,11 @@ impl Contents {
             let after = self.priced(taken, counter)?.after;
             Ok(Reached { units: count, after })
         };
-        let (mut fails, mut found) = (among.start, None::<Reached>);
-        let (mut at, mut stride) = (self.guess(units, goal).clamp(among.start.saturating_add(1), among.end.max(1)), 1);
         if among.is_empty() {
             return try_out(among.end);
         }
+        let (mut fails, mut found) = (among.start, None::<Reached>);
+        let (mut at, mut stride) = (self.guess(units, goal).clamp(among.start.saturating_add(1), among.end), 1);
         loop {
             let reached = try_out(at)?;
             if reached.after > goal {
