@@ -12,7 +12,7 @@ use crate::{
     Budget, CachePrice, Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion,
     PushError, SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
     accounting::Ledger,
-    kind::{Evictable, Kind, KindId},
+    kind::{Derived, Evictable, Kind, KindId},
     pointer::{Fold, Line},
     record::{SpanRecord, TombstoneRecord},
     span::Part,
@@ -142,7 +142,8 @@ impl Contents {
 
     /// Takes a counted span in. The only way text enters a window.
     pub(crate) fn push(&mut self, lane: u16, span: NewSpan, count: TokenCount) -> Result<SpanId, PushError> {
-        let spec = self.lane(lane).ok_or(PushError::NoLane)?;
+        // A summary without sources is none, whatever the handle's type says (rule R5).
+        let spec = self.lane(lane).filter(|lane| lane.kind() != Derived::ID).ok_or(PushError::NoLane)?;
         if self.commit == Commit::Running {
             return Err(PushError::Busy { lane: spec.name() });
         }
