@@ -2,7 +2,7 @@
 
 use keepspan::{
     ApplyError, Episode, FallBackError, Limits, NewSpan, OldestFirst, OneByteAToken, OpenError, Outcome as Passed,
-    ProposalError, SelectionError, Shown, SpanId, Window,
+    ProposalError, RestoreError, SelectionError, Shown, SpanId, Window,
     gate::Held,
     store::{MemoryStore, Store as _},
     tool::{Answer, AnswerError, Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Static},
@@ -145,17 +145,14 @@ fn every_wrong_name_is_refused_by_name() -> Outcome {
     let mut window = filled()?;
     window.lanes().work.push(NewSpan::model("q".repeat(900)).calls(["c1"]))?; // s10, pending
     let prune = |names: &[&str]| Answer::prune(names.iter().copied());
-    use ProposalError::{Kept, NoId, Overlap, Pending, ProtectedSource, Selection, Twice};
+    use ProposalError::{Kept, NoId, Overlap, ProtectedSource, Selection, Twice};
     assert!(
         matches!(refused(&mut window, &prune(&["s99"]))?, Selection(SelectionError::Unknown { span, .. }) if span == id(99))
     );
     assert!(matches!(refused(&mut window, &prune(&["the schema"]))?, NoId { .. }));
     assert!(matches!(refused(&mut window, &prune(&["s1"]))?, Kept { lane: "rules", .. }));
     assert!(matches!(refused(&mut window, &prune(&["s3", "s8"]))?, Kept { lane: "limits", span } if span == id(8)));
-    assert!(matches!(
-        refused(&mut window, &prune(&["s10"]))?,
-        Selection(SelectionError::Pending { .. }) | Pending { .. }
-    ));
+    assert!(matches!(refused(&mut window, &prune(&["s10"]))?, Selection(SelectionError::Pending { .. })));
     assert!(matches!(refused(&mut window, &prune(&["s3", "S3"]))?, Twice { span } if span == id(3)));
     let overlap = prune(&["s3"]).summarize(["s3", "s4"], "read two files");
     assert!(matches!(refused(&mut window, &overlap)?, Overlap { span } if span == id(3)));
@@ -181,5 +178,35 @@ fn a_fallback_that_cannot_reach_the_limit_says_what_stays() -> Outcome {
         Err(FallBackError::Unfittable { needed: 26_000..28_000, budget: 24_000, held: Held { kept: 26_000, .. }, .. })
     ));
     assert_eq!(window.utilization(), 28_000);
+    Ok(())
+}
+
+/// R15: ids are the same in every window, so a proposal and a report are of one window, and a proposal of one state.
+#[test]
+fn what_was_decided_for_one_window_does_nothing_to_another() -> Outcome {
+    let (mut one, mut other) = (filled()?, filled()?);
+    let answer = Answer::prune(["s3"]).summarize(["s4", "s5"], "read two files");
+    let proposal = with_pass(&mut one, |pass| pass.parse(&answer))??;
+    let before = texts(&other);
+    let refused =
+        with_pass(&mut other, |pass| (pass.preview(&proposal).err(), pass.apply(proposal.clone()).wait().err()))?;
+    assert!(matches!(refused, (Some(ApplyError::OtherWindow), Some(ApplyError::OtherWindow))), "{refused:?}");
+    // Any pass may apply it while the window is as it was.
+    let passed = with_pass(&mut one, |pass| pass.apply(proposal.clone()).wait())??;
+    let Passed::Pruned(report) = passed else { return Err("unchanged".into()) };
+    for _ in 0..report.summaries()[0].number() {
+        other.lanes().rules.push("never touch production")?;
+    }
+    drop(other.lanes().externalize().wait()?);
+    assert!(matches!(other.undo(&report).wait(), Err(RestoreError::OtherWindow)));
+    assert_eq!(texts(&other)[..before.len()], before);
+    for _ in 0..4 {
+        one.lanes().work.push("z".repeat(1_000))?;
+    }
+    let refused = with_pass(&mut one, |pass| pass.apply(proposal).wait().err())?;
+    assert!(matches!(refused, Some(ApplyError::Outdated)), "{refused:?}");
+    one.undo(&report).wait()?;
+    let twice = one.undo(&report).wait();
+    assert!(matches!(twice, Err(RestoreError::Selection(SelectionError::Resident { .. }))), "{twice:?}");
     Ok(())
 }

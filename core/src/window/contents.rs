@@ -1,6 +1,13 @@
 //! What a window holds between two commits: spans, pointers, summaries, and how many tokens they take.
 
-use std::{collections::BTreeMap, num::NonZeroU16, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    num::NonZeroU16,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use super::{
     candidates::Class,
@@ -27,8 +34,19 @@ pub(crate) enum Commit {
     Interrupted,
 }
 
+/// A window in one state: ids of spans are the same in every window, so what was decided on them names this too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// Tells the windows of a process apart.
+    pub(crate) window: u64,
+    pub(crate) changes: u64,
+}
+
+static WINDOWS: AtomicU64 = AtomicU64::new(0);
+
 #[derive(Debug)]
 pub struct Contents {
+    window: u64,
     pub(crate) episode: EpisodeId,
     pub(crate) policy: PolicyVersion,
     pub(crate) lanes: &'static [LaneSpec],
@@ -100,6 +118,7 @@ pub(crate) struct Lossy {
 impl Contents {
     pub(crate) fn new(episode: Episode, lanes: &'static [LaneSpec], budget: Option<Budget>) -> Self {
         Self {
+            window: WINDOWS.fetch_add(1, Ordering::Relaxed),
             ledger: Ledger::new(episode.id.clone(), budget, 0),
             episode: episode.id,
             policy: episode.policy,
@@ -126,6 +145,10 @@ impl Contents {
             classes: lanes.iter().map(Class::of).collect(),
             names: Names::default(),
         }
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { window: self.window, changes: self.changes }
     }
 
     pub(crate) fn lane(&self, index: u16) -> Option<&'static LaneSpec> {

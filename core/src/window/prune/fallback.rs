@@ -270,7 +270,7 @@ impl Contents {
         let sources = spans(&mut units.iter().filter(summarized));
         let evict = spans(&mut units.iter().filter(|unit| !summarized(unit)));
         let summaries = if sources.is_empty() { Vec::new() } else { vec![(sources.clone(), self.template(&sources))] };
-        Proposal { evict, summaries, ..Proposal::default() }
+        Proposal { evict, summaries, ..self.no_proposal() }
     }
 
     fn template(&self, sources: &[SpanId]) -> SummaryText {

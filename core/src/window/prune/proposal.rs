@@ -4,20 +4,22 @@ use std::collections::BTreeSet;
 
 use super::Index;
 use crate::{
-    ProposalError, SelectionError, SpanId, SummaryText, TokenCounter,
+    ApplyError, ProposalError, SelectionError, SpanId, SummaryText, TokenCounter,
     tool::{Answer, Form as _, Request, Static},
     window::{
         candidates::{Class, Unit},
-        contents::Contents,
+        contents::{Contents, Moment},
         summarize::{Finish, ModelAnswer},
         table::Residency,
     },
 };
 
 /// What a model proposed, checked: spans to evict, and spans to replace by a summary. It is checked again when it is
-/// applied, so one that was made for another window, or too long ago, is refused there.
-#[derive(Clone, Debug, Default)]
+/// applied, and one that was made for another window, or before this one changed, is refused there.
+#[derive(Clone, Debug)]
 pub struct Proposal {
+    /// The window and the state that it was made for.
+    pub(super) moment: Moment,
     pub(super) evict: Vec<SpanId>,
     pub(super) summaries: Vec<(Vec<SpanId>, SummaryText)>,
     pub(super) rationale: Option<String>,
@@ -91,10 +93,32 @@ impl Contents {
         }
         evict.sort_unstable();
         let rationale = Some(answer.rationale().trim()).filter(|text| !text.is_empty()).map(str::to_owned);
-        let proposal =
-            Proposal { evict, summaries, rationale, written: written(answer, counter)?, already: draft.already };
+        let written = written(answer, counter)?;
+        let proposal = Proposal { evict, summaries, rationale, written, already: draft.already, ..self.no_proposal() };
         self.vet(&proposal)?;
         Ok(proposal)
+    }
+
+    /// One that asks for nothing.
+    pub(super) fn no_proposal(&self) -> Proposal {
+        Proposal {
+            moment: self.moment(),
+            evict: Vec::new(),
+            summaries: Vec::new(),
+            rationale: None,
+            written: 0,
+            already: Vec::new(),
+        }
+    }
+
+    /// Whether a proposal was made for this window as it is: spans have the same ids in every window.
+    pub(super) fn fits(&self, proposal: &Proposal) -> Result<(), ApplyError> {
+        let now = self.moment();
+        match proposal.moment {
+            made if made == now => Ok(()),
+            made if made.window == now.window => Err(ApplyError::Outdated),
+            _ => Err(ApplyError::OtherWindow),
+        }
     }
 
     /// Whether every span of a proposal may leave in the way it says, now.
