@@ -275,7 +275,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Starts from the budget; a rationale may grow until deciding takes all the headroom that the trigger leaves.
+    /// Starts from the budget; a rationale may grow until deciding takes all the headroom that the trigger leaves, and a
+    /// pointer to four usual ones: one that names a hundred sources must not price out all others.
     pub(crate) fn new(episode: EpisodeId, budget: Option<Budget>, pointer: u64) -> Self {
         let (index, rationale, ceiling) = budget.as_ref().map_or((0, 0, 0), |budget| {
             let room = budget.limit().saturating_sub(budget.trigger()).saturating_sub(budget.index());
@@ -287,7 +288,7 @@ impl Ledger {
             budget,
             index: Expected::new(index, index),
             rationale: Expected::new(rationale, ceiling),
-            pointer: Expected::new(pointer, u64::MAX),
+            pointer: Expected::new(pointer, pointer.saturating_mul(4)),
             uptake: 1_000,
             refusal: None,
             idle: None,
@@ -322,10 +323,11 @@ impl Ledger {
         sums.rationale = sums.rationale.saturating_add(rationale);
     }
 
-    pub(crate) fn passed(&mut self, pass: &PassRecord, pointers: u64, offered: u64) {
+    /// `pointer` is what one of its pointers took.
+    pub(crate) fn passed(&mut self, pass: &PassRecord, pointer: Option<u64>, offered: u64) {
         self.decided(pass, offered);
-        if let Some(each) = pass.pointers.checked_div(pointers) {
-            self.pointer.observe(each);
+        if let Some(pointer) = pointer {
+            self.pointer.observe(pointer);
         }
         let sums = &mut self.accounting;
         sums.passes = sums.passes.saturating_add(1);

@@ -1,8 +1,8 @@
 //! A pass from the gate to the commit: what a model is offered, what it may answer, and what comes of it.
 
 use keepspan::{
-    ApplyError, Episode, FallBackError, Limits, NewSpan, OldestFirst, OneByteAToken, OpenError, Outcome as Passed,
-    ProposalError, RestoreError, SelectionError, Shown, SpanId, Window,
+    ApplyError, Episode, FallBackError, FellBack, Finish, FixedTemplate, Limits, ModelAnswer, NewSpan, OldestFirst,
+    OneByteAToken, OpenError, Outcome as Passed, ProposalError, RestoreError, SelectionError, Shown, SpanId, Window,
     gate::Held,
     store::{MemoryStore, Store as _},
     tool::{Answer, AnswerError, Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Static},
@@ -57,6 +57,14 @@ fn with_pass<T>(
 ) -> Result<T, Box<dyn std::error::Error>> {
     let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
     Ok(act(pass))
+}
+
+/// Applies what `answer` says.
+fn decide(window: &mut Window<Agent, Memory>, answer: &Answer) -> Result<Passed, Box<dyn std::error::Error>> {
+    with_pass(window, |pass| {
+        let proposal = pass.parse(answer)?;
+        Ok(pass.apply(proposal).wait()?)
+    })?
 }
 
 fn refused(window: &mut Window<Agent, Memory>, answer: &Answer) -> Result<ProposalError, Box<dyn std::error::Error>> {
@@ -208,5 +216,84 @@ fn what_was_decided_for_one_window_does_nothing_to_another() -> Outcome {
     one.undo(&report).wait()?;
     let twice = one.undo(&report).wait();
     assert!(matches!(twice, Err(RestoreError::Selection(SelectionError::Resident { .. }))), "{twice:?}");
+    Ok(())
+}
+
+/// R24: lanes named again name nothing new, though passes turned out cheaper than expected.
+#[test]
+fn a_lane_named_again_gives_nothing_new() -> Outcome {
+    let mut window = window(limits())?;
+    for n in 0..2 {
+        window.lanes().work.push(format!("{n}{}", "x".repeat(2_000)))?;
+    }
+    let lanes = window.lanes().externalize().wait()?;
+    let text = ModelAnswer::new(Finish::Stop, "y".repeat(3_000)).try_into()?;
+    lanes.work.summarize([id(1), id(2)], text, &lanes.recap).wait()?;
+    let usual = usize::try_from(window.prices().pointer)?;
+    for size in [1_000, 1_000, 1_000, usual, usual - 1] {
+        window.lanes().work.push("z".repeat(size))?;
+        window.lanes().rules.push("go on")?;
+    }
+    let answer = Answer::prune(["work"]);
+    let first = decide(&mut window, &answer)?;
+    assert!(matches!(first, Passed::Pruned(report) if report.tombstones().len() == 3));
+    assert!(window.prices().pointer < usual as u64, "pointers were cheaper");
+    let before = window.utilization();
+    let again = decide(&mut window, &answer)?;
+    assert!(matches!(again, Passed::Unchanged), "{again:?}");
+    assert_eq!(window.utilization(), before);
+    Ok(())
+}
+
+/// A summary is no pointer: a long one must not make pointers look too dear for anything to leave.
+#[test]
+fn a_long_summary_does_not_price_out_what_comes_after() -> Outcome {
+    let mut window = window(limits())?;
+    let fill = |window: &mut Window<Agent, Memory>| {
+        (0..12).try_for_each(|n| window.lanes().work.push(format!("{n}{}", "x".repeat(1_500))).map(drop))
+    };
+    fill(&mut window)?;
+    let before = window.prices().pointer;
+    let answer = Answer::prune(["s1"]).summarize(["s3", "s4"], "long ".repeat(500));
+    assert!(matches!(decide(&mut window, &answer)?, Passed::Pruned(_)));
+    assert!(window.prices().pointer <= before, "{:?}", window.prices());
+    fill(&mut window)?;
+    let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("it was admitted")?;
+    assert!(matches!(refusal.fall_back(OldestFirst).wait()?, FellBack::Freed(_)));
+    assert!(window.utilization() < 20_000);
+    Ok(())
+}
+
+/// R14: a span smaller than a pointer frees nothing alone, yet a window of them folds into one.
+#[test]
+fn a_fallback_folds_a_window_of_small_spans() -> Outcome {
+    let mut window = window(limits())?;
+    for n in 0..320 {
+        window.lanes().work.push(format!("{n:04}{}", "x".repeat(76)))?;
+    }
+    let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("it was admitted")?;
+    let FellBack::Freed(report) = refusal.fall_back(OldestFirst).wait()? else { return Err("nothing left".into()) };
+    assert_eq!(report.pass().after, window.utilization());
+    assert!(window.utilization() < 20_000 && window.utilization() > 19_900, "no more than needed: {window:?}");
+    consistent(&window);
+    Ok(())
+}
+
+/// R6, R14: where the template is longer than what it stands for, pointers do.
+#[test]
+fn a_template_longer_than_its_sources_gives_way_to_pointers() -> Outcome {
+    for size in 98..130 {
+        let mut window = window(limits())?;
+        window.lanes().rules.push("r".repeat(19_990 - size))?;
+        for _ in 0..2 {
+            window.lanes().work.push(NewSpan::tool("read_file", "w".repeat(size)))?;
+        }
+        let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("it was admitted")?;
+        let FellBack::Freed(report) = refusal.fall_back(FixedTemplate).wait()? else {
+            return Err("nothing left".into());
+        };
+        assert_eq!(report.pass().after, window.utilization(), "of {size}");
+        assert!(window.utilization() < 20_000, "of {size}");
+    }
     Ok(())
 }

@@ -145,16 +145,16 @@ impl Contents {
         exchange.unwrap_or_default().iter().copied().chain(alone).filter_map(resident)
     }
 
-    /// Whether a unit is a candidate of a pass: offered, free, and larger than the pointer left behind.
-    pub(crate) fn is_candidate(&self, unit: &Unit, pointer: u64) -> bool {
-        unit.class.is_offered() && unit.standing == Standing::Free && unit.tokens > pointer
+    /// Whether a unit is a candidate of a pass: offered, free, and larger than a usual pointer.
+    pub(crate) fn is_candidate(&self, unit: &Unit) -> bool {
+        unit.class.is_offered() && unit.standing == Standing::Free && unit.tokens > self.least
     }
 
     /// Counts the candidates, and what is none. O(resident spans), no allocation.
-    pub(crate) fn tally(&self, pointer: u64) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         let mut tally = Tally { counts: [0; BUCKETS], tokens: [0; BUCKETS], held: Held::default(), before: None };
         for unit in self.units() {
-            if self.is_candidate(&unit, pointer) {
+            if self.is_candidate(&unit) {
                 tally.add(&unit);
                 continue;
             }

@@ -74,6 +74,9 @@ pub struct Contents {
     pub(crate) changes: u64,
     /// Spans that a later read of the same subject took the place of.
     pub(crate) reads: Reads,
+    /// What a usual pointer takes, in tokens: a candidate is larger. It stays what it was, so that the same lanes named
+    /// again name nothing new (rule R24).
+    pub(crate) least: u64,
     /// What a candidate's line in an index usually takes, in tokens.
     pub(crate) line_price: u64,
     pub(crate) classes: Box<[Class]>,
@@ -141,6 +144,7 @@ impl Contents {
             trusts_estimates: episode.trusts_estimates,
             cache: None,
             changes: 0,
+            least: 0,
             line_price: 1,
             classes: lanes.iter().map(Class::of).collect(),
             names: Names::default(),
@@ -395,6 +399,7 @@ impl Contents {
             counter.text(&text).map_or(bytes, |count| u64::from(count.tokens()))
         });
         self.ledger = Ledger::new(self.episode.clone(), self.budget, pointer);
+        self.least = pointer;
         self.line_price = line.max(1);
     }
 

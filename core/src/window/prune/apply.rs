@@ -136,7 +136,7 @@ impl<'w, St> Operation<'w, St> for Apply {
             contents.ledger.unchanged(&pass, offered);
             return Outcome::Unchanged;
         };
-        contents.ledger.passed(&pass, change.priced.edit.added(), offered);
+        contents.ledger.passed(&pass, change.priced.edit.average(), offered);
         Outcome::Pruned(contents.carry_out(change, pass))
     }
 }

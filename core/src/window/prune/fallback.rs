@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::HashMap, marker::PhantomData};
 
 use super::{Proposal, Report};
 use crate::{
-    FallBackError, Origin, SpanId, TokenCounter,
+    ApplyError, FallBackError, Origin, SpanId, TokenCounter,
     accounting::PassRecord,
     gate::Refused,
     policy::Act,
@@ -53,7 +53,7 @@ pub struct LargestToolOutput;
 pub struct SupersededReads;
 
 /// Takes the oldest spans first and leaves one summary of the evictable ones in the `#[derived]` lane, written by a fixed
-/// template: one line a span with its id, tool, tokens and first words.
+/// template: one line a span with its id, tool, tokens and first words. Pointers, where that frees too little.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedTemplate;
 
@@ -168,6 +168,7 @@ impl<'w, St, B: Fallback> Operation<'w, St> for FallBack<B> {
 /// How far a fallback got with the first so many units.
 struct Reached {
     units: usize,
+    taken: Proposal,
     after: u64,
 }
 
@@ -183,23 +184,34 @@ impl Contents {
         if before <= goal {
             return Ok(None);
         }
-        let units = self.in_order::<B>();
-        let soft = units.partition_point(|unit| unit.class < Class::Protected);
-        let mut reached = self.fewest::<B>(&units, 0..soft, goal, counter)?;
+        let soft = |units: &[Unit]| 0..units.partition_point(|unit| unit.class < Class::Protected);
+        let (mut units, mut template) = (self.in_order::<B>(self.least), B::TEMPLATE);
+        let mut reached = self.fewest(&units, soft(&units), goal, template, counter)?;
+        // Small ones too, since a thousand neighbours fold into one pointer; then without the template.
+        for other in [true, false].into_iter().filter(|other| B::TEMPLATE || !other) {
+            if reached.after > goal {
+                let all = self.in_order::<B>(0);
+                let further = self.fewest(&all, soft(&all), goal, other, counter)?;
+                if further.after < reached.after {
+                    (units, template, reached) = (all, other, further);
+                }
+            }
+        }
         if reached.after > limit {
-            reached = self.fewest::<B>(&units, soft..units.len(), limit, counter)?;
+            reached = self.fewest(&units, soft(&units).end..units.len(), limit, template, counter)?;
         }
         if reached.after > limit {
             return Err(self.unfittable(reached.after, limit));
         }
-        let chosen = units.get(..reached.units).unwrap_or_default();
-        if chosen.is_empty() || reached.after >= before { Ok(None) } else { Ok(Some(self.taking::<B>(chosen))) }
+        Ok(Some(reached.taken).filter(|taken| !taken.is_empty() && reached.after < before))
     }
 
-    /// The units that may leave without a model, in the order in which they do.
-    fn in_order<B: Fallback>(&self) -> Vec<Unit> {
-        let pointer = self.ledger.prices().pointer;
-        let leaves = |unit: &Unit| unit.class < Class::Kept && unit.standing == Standing::Free && unit.tokens > pointer;
+    /// The units that may leave without a model, in the order in which they do: of what folds, all above `least` tokens.
+    fn in_order<B: Fallback>(&self, least: u64) -> Vec<Unit> {
+        let least = |class| if class == Class::Evictable { least } else { self.least };
+        let leaves = |unit: &Unit| {
+            unit.class < Class::Kept && unit.standing == Standing::Free && unit.tokens > least(unit.class)
+        };
         let mut units: Vec<_> = self.units().filter(leaves).collect();
         let rank = B::rank(self);
         units.sort_by_cached_key(|unit| (unit.class, rank(unit)));
@@ -208,17 +220,17 @@ impl Contents {
 
     /// The fewest leading units, more than `among.start`, that bring the request to `goal`; all of `among` when none do.
     /// A guess by the prices, then doubled steps and halves: O(units taken · log).
-    fn fewest<B: Fallback>(
+    fn fewest(
         &self,
         units: &[Unit],
         among: std::ops::Range<usize>,
         goal: u64,
+        template: bool,
         counter: &dyn TokenCounter,
     ) -> Result<Reached, FallBackError> {
         let try_out = |count: usize| -> Result<Reached, FallBackError> {
-            let taken = self.taking::<B>(units.get(..count).unwrap_or_default());
-            let after = self.priced(taken, counter)?.after;
-            Ok(Reached { units: count, after })
+            let (taken, after) = self.taking(units.get(..count).unwrap_or_default(), template, counter)?;
+            Ok(Reached { units: count, taken, after })
         };
         if among.is_empty() {
             return try_out(among.end);
@@ -259,14 +271,34 @@ impl Contents {
         units.iter().position(enough).map_or(units.len(), |at| at.saturating_add(1))
     }
 
-    /// What these units leave as: pointers, or with a template one summary of the evictable ones.
-    fn taking<B: Fallback>(&self, units: &[Unit]) -> Proposal {
+    /// What these units leave as, and what the request takes then: with a template, one summary of the evictable ones if it
+    /// is smaller than they are; pointers otherwise.
+    fn taking(
+        &self,
+        units: &[Unit],
+        template: bool,
+        counter: &dyn TokenCounter,
+    ) -> Result<(Proposal, u64), FallBackError> {
+        if template {
+            let taken = self.leaving(units, true);
+            match self.priced(taken.clone(), counter) {
+                Ok(priced) => return Ok((taken, priced.after)),
+                Err(ApplyError::Summary(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let taken = self.leaving(units, false);
+        let after = self.priced(taken.clone(), counter)?.after;
+        Ok((taken, after))
+    }
+
+    fn leaving(&self, units: &[Unit], template: bool) -> Proposal {
         let spans = |units: &mut dyn Iterator<Item = &Unit>| {
             let mut spans: Vec<_> = units.flat_map(|unit| self.unit(unit.span)).map(|(span, _)| span).collect();
             spans.sort_unstable();
             spans
         };
-        let summarized = |unit: &&Unit| B::TEMPLATE && unit.class == Class::Evictable;
+        let summarized = |unit: &&Unit| template && unit.class == Class::Evictable;
         let sources = spans(&mut units.iter().filter(summarized));
         let evict = spans(&mut units.iter().filter(|unit| !summarized(unit)));
         let summaries = if sources.is_empty() { Vec::new() } else { vec![(sources.clone(), self.template(&sources))] };
@@ -283,7 +315,7 @@ impl Contents {
     }
 
     fn unfittable(&self, needed: u64, budget: u64) -> FallBackError {
-        let mut held = self.tally(self.ledger.prices().pointer).held;
+        let mut held = self.tally().held;
         let fixed = self.budget.map_or(0, |budget| budget.fixed());
         held.protected = 0;
         FallBackError::Unfittable { needed, budget, fixed, held }

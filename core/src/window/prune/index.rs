@@ -101,8 +101,8 @@ impl fmt::Display for Index {
 impl Contents {
     /// Offers the largest candidates that fit `price` tokens, evictable lanes before summaries. Each line is counted once:
     /// a line ends in a newline and the next begins with a letter, where the counts of tokenizers add up.
-    pub(super) fn index(&self, price: u64, pointer: u64, counter: &dyn TokenCounter) -> Result<Index, CounterError> {
-        let mut units: Vec<_> = self.units().filter(|unit| self.is_candidate(unit, pointer)).collect();
+    pub(super) fn index(&self, price: u64, counter: &dyn TokenCounter) -> Result<Index, CounterError> {
+        let mut units: Vec<_> = self.units().filter(|unit| self.is_candidate(unit)).collect();
         let rank = |unit: &Unit| (unit.class, std::cmp::Reverse(unit.tokens), unit.span);
         let all = units.len();
         if let Some(last) = units.len().checked_sub(1).filter(|last| *last >= MAX_OFFERED) {

@@ -204,9 +204,8 @@ impl Contents {
 
     /// What is evicted when a lane is named: each candidate in it.
     fn candidates_in(&self, lane: u16) -> impl Iterator<Item = Unit> {
-        let pointer = self.ledger.prices().pointer;
         let in_lane = move |span| self.table.get(span).is_some_and(|entry| entry.lane == lane);
-        self.units().filter(move |unit| in_lane(unit.span) && self.is_candidate(unit, pointer))
+        self.units().filter(move |unit| in_lane(unit.span) && self.is_candidate(unit))
     }
 }
 
