@@ -287,7 +287,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Starts from the budget; a rationale may grow until deciding takes all the headroom that the trigger leaves.
+    /// Starts from the budget; a rationale may grow until deciding takes all the headroom that the trigger leaves, and a
+    /// pointer to four usual ones: one that names a hundred sources must not price out all others.
     pub(crate) fn new(episode: EpisodeId, budget: Option<Budget>, pointer: u64) -> Self {
         let (index, rationale, ceiling) = budget.as_ref().map_or((0, 0, 0), |budget| {
             let room = budget.limit().saturating_sub(budget.trigger()).saturating_sub(budget.index());
@@ -302,7 +303,7 @@ impl Ledger {
             budget,
             index: Expected::new(index, index),
             rationale: Expected::new(rationale, ceiling),
-            pointer: Expected::new(pointer, u64::MAX),
+            pointer: Expected::new(pointer, pointer.saturating_mul(4)),
             uptake: 1_000,
             refusal: None,
             idle: None,

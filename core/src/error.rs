@@ -245,6 +245,9 @@ pub enum EvictError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
+    /// The report is of another window, whose spans have the same ids.
+    #[error("the report is of another window: undo it there")]
+    OtherWindow,
     /// The spans could not be chosen.
     #[error(transparent)]
     Selection(#[from] SelectionError),

@@ -2,7 +2,7 @@
 
 use keepspan::{
     Budget, ContextState, DiscardError, Episode, EvictError, Field, Finish, Lane, LaneSpec, ModelAnswer, Mutation,
-    SelectionError, Spans, SummarizeError, Window,
+    PushError, RestoreError, SelectionError, Spans, SummarizeError, Window,
     kind::{Derived, Evictable},
     policy::{Governed, Unrestricted},
     store::MemoryStore,
@@ -32,10 +32,25 @@ impl Field for Recap {
     const AT: (u16, &'static str) = (1, "recap");
 }
 
+/// Claims that lane 1 takes text, and that lane 0 holds summaries.
+struct Swapped<const AT: u16>;
+impl Field for Swapped<1> {
+    type Kind = Evictable;
+    type State = Forged;
+    const AT: (u16, &'static str) = (1, "recap");
+}
+impl Field for Swapped<0> {
+    type Kind = Derived;
+    type State = Forged;
+    const AT: (u16, &'static str) = (0, "schema");
+}
+
 struct Forged;
 struct Handles<'w, St, S> {
     fake: Lane<'w, St, Fake, S>,
     recap: Lane<'w, St, Recap, S>,
+    texts: Lane<'w, St, Swapped<1>, S>,
+    summaries: Lane<'w, St, Swapped<0>, S>,
 }
 impl Governed for Forged {
     type Policy = Unrestricted;
@@ -46,7 +61,7 @@ impl ContextState for Forged {
     const LANES: &'static [LaneSpec] = Honest::LANES;
     const BUDGET: Option<Budget> = None;
     fn lend<'w, St, S>(lender: keepspan::__private::Lender<'w, St, S>) -> Handles<'w, St, S> {
-        Handles { fake: lender.lane(), recap: lender.lane() }
+        Handles { fake: lender.lane(), recap: lender.lane(), texts: lender.lane(), summaries: lender.lane() }
     }
     fn declare(_: fn() -> Spans) -> Self {
         Self
@@ -60,7 +75,11 @@ fn the_declaration_holds_whatever_a_handles_type_says() -> Result<(), Box<dyn st
     let id = lanes.fake.push("users.id BIGINT NOT NULL".repeat(9))?;
     let discarded = lanes.fake.discard(id, Mutation::new("r", "p")?).wait();
     assert!(matches!(discarded, Err(DiscardError::Selection(SelectionError::Forbidden { lane: "schema" }))));
+    assert!(matches!(lanes.texts.push("a summary of nothing"), Err(PushError::NoLane)));
     let lanes = lanes.externalize().wait()?;
+    let regrounded = lanes.summaries.reground(id).wait();
+    assert!(matches!(regrounded, Err(RestoreError::Selection(SelectionError::Forbidden { lane: "schema" }))));
+    assert_eq!(lanes.fake.resident(), [id], "no pinned text is taken for a summary");
     assert!(matches!(lanes.fake.evict(id).wait(), Err(EvictError::Kept { lane: "schema", .. })));
     let summary = ModelAnswer::new(Finish::Stop, "x").try_into()?;
     let summarized = lanes.fake.summarize(id, summary, &lanes.recap).wait();

@@ -1,8 +1,9 @@
 //! A pass from the gate to the commit: what a model is offered, what it may answer, and what comes of it.
 
 use keepspan::{
-    ApplyError, Episode, Limits, NewSpan, OneByteAToken, OpenError, Outcome as Passed, ProposalError, Report,
-    SelectionError, SpanId, Window,
+    ApplyError, Episode, FallBackError, FellBack, Finish, FixedTemplate, Limits, ModelAnswer, NewSpan, OldestFirst,
+    OneByteAToken, OpenError, Outcome as Passed, ProposalError, Report, RestoreError, SelectionError, SpanId, Window,
+    gate::Held,
     store::{MemoryStore, Store as _},
     tool::{
         Answer, AnswerError, Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Provider, Static, check,
@@ -73,6 +74,14 @@ fn with_pass<T>(
 ) -> Result<T, Box<dyn std::error::Error>> {
     let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
     Ok(act(pass))
+}
+
+/// Applies what `answer` says.
+fn decide(window: &mut Window<Agent, Memory>, answer: &Answer) -> Result<Passed, Box<dyn std::error::Error>> {
+    with_pass(window, |pass| {
+        let proposal = pass.parse(answer)?;
+        Ok(pass.apply(proposal).wait()?)
+    })?
 }
 
 fn refused(window: &mut Window<Agent, Memory>, answer: &Answer) -> Result<ProposalError, Box<dyn std::error::Error>> {
@@ -161,17 +170,14 @@ fn every_wrong_name_is_refused_by_name() -> Outcome {
     let mut window = filled()?;
     window.lanes().work.push(NewSpan::model("q".repeat(900)).calls(["c1"]))?; // s10, pending
     let prune = |names: &[&str]| Answer::prune(names.iter().copied());
-    use ProposalError::{Kept, NoId, Overlap, Pending, ProtectedSource, Selection, Twice};
+    use ProposalError::{Kept, NoId, Overlap, ProtectedSource, Selection, Twice};
     assert!(
         matches!(refused(&mut window, &prune(&["s99"]))?, Selection(SelectionError::Unknown { span, .. }) if span == id(99))
     );
     assert!(matches!(refused(&mut window, &prune(&["the schema"]))?, NoId { .. }));
     assert!(matches!(refused(&mut window, &prune(&["s1"]))?, Kept { lane: "rules", .. }));
     assert!(matches!(refused(&mut window, &prune(&["s3", "s8"]))?, Kept { lane: "limits", span } if span == id(8)));
-    assert!(matches!(
-        refused(&mut window, &prune(&["s10"]))?,
-        Selection(SelectionError::Pending { .. }) | Pending { .. }
-    ));
+    assert!(matches!(refused(&mut window, &prune(&["s10"]))?, Selection(SelectionError::Pending { .. })));
     assert!(matches!(refused(&mut window, &prune(&["s3", "S3"]))?, Twice { span } if span == id(3)));
     let overlap = prune(&["s3"]).summarize(["s3", "s4"], "read two files");
     assert!(matches!(refused(&mut window, &overlap)?, Overlap { span } if span == id(3)));
@@ -346,34 +352,6 @@ fn lanes_are_named_in_any_case_and_only_those_offered() -> Outcome {
     Ok(())
 }
 
-/// The same ids, other texts: a proposal belongs to the window it was made for.
-#[test]
-fn a_proposal_of_another_window_is_refused() -> Outcome {
-    let mut one = filled()?;
-    let proposal = with_pass(&mut one, |pass| pass.parse(&Answer::prune(["s3", "s4"])))??;
-    let mut other =
-        Window::<Agent, _>::open_with(memory(), Episode::new("other", "p").budget(limits()), OneByteAToken)?;
-    for _ in 0..6 {
-        other.lanes().work.push("o".repeat(1_000))?;
-    }
-    let before = texts(&other);
-    let previewed = with_pass(&mut other, |pass| pass.preview(&proposal).err())?;
-    assert!(matches!(previewed, Some(ApplyError::Invalid(ProposalError::OtherEpisode { .. }))), "{previewed:?}");
-    let applied = with_pass(&mut other, |pass| pass.apply(proposal.clone()).wait().err())?;
-    assert!(matches!(applied, Some(ApplyError::Invalid(ProposalError::OtherEpisode { .. }))), "{applied:?}");
-    assert_eq!(texts(&other), before);
-    // Made for an older pass of its own window, it is checked against what is there now.
-    pruned(&mut one, &Answer::prune(["s4"]))?;
-    let before = texts(&one);
-    let late = with_pass(&mut one, |pass| pass.apply(proposal).wait().err())?;
-    assert!(
-        matches!(&late, Some(ApplyError::Invalid(ProposalError::Selection(SelectionError::AlreadyEvicted { span }))) if *span == id(4)),
-        "{late:?}"
-    );
-    assert_eq!(texts(&one), before);
-    Ok(())
-}
-
 /// R11: what passes really cost is what the next one is expected to: up at once, down slowly, and no further than what
 /// the trigger leaves.
 #[test]
@@ -430,5 +408,134 @@ fn without_a_lane_for_it_there_is_no_summary_and_no_rationale() -> Outcome {
     let Passed::Pruned(report) = pass.apply(proposal).wait()? else { return Err("unchanged".into()) };
     assert_eq!((report.rationale(), report.pass().kept, report.pass().rationale), (None, 0, 202));
     assert_eq!(window.render().len(), 6);
+    Ok(())
+}
+
+/// R14: what cannot fit is said so, whatever there is to take.
+#[test]
+fn a_fallback_that_cannot_reach_the_limit_says_what_stays() -> Outcome {
+    let mut window = window(limits())?;
+    for text in ["r".repeat(13_000), "q".repeat(13_000)] {
+        window.lanes().rules.push(text)?;
+    }
+    for _ in 0..2 {
+        window.lanes().work.push("w".repeat(1_000))?;
+    }
+    let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("it was admitted")?;
+    let refused = refusal.fall_back(OldestFirst).wait();
+    assert!(matches!(
+        refused,
+        Err(FallBackError::Unfittable { needed: 26_000..28_000, budget: 24_000, held: Held { kept: 26_000, .. }, .. })
+    ));
+    assert_eq!(window.utilization(), 28_000);
+    Ok(())
+}
+
+/// R15: ids are the same in every window, so a proposal and a report are of one window, and a proposal of one state.
+#[test]
+fn what_was_decided_for_one_window_does_nothing_to_another() -> Outcome {
+    let (mut one, mut other) = (filled()?, filled()?);
+    let answer = Answer::prune(["s3"]).summarize(["s4", "s5"], "read two files");
+    let proposal = with_pass(&mut one, |pass| pass.parse(&answer))??;
+    let before = texts(&other);
+    let refused =
+        with_pass(&mut other, |pass| (pass.preview(&proposal).err(), pass.apply(proposal.clone()).wait().err()))?;
+    assert!(matches!(refused, (Some(ApplyError::OtherWindow), Some(ApplyError::OtherWindow))), "{refused:?}");
+    // Any pass may apply it while the window is as it was.
+    let passed = with_pass(&mut one, |pass| pass.apply(proposal.clone()).wait())??;
+    let Passed::Pruned(report) = passed else { return Err("unchanged".into()) };
+    for _ in 0..report.summaries()[0].number() {
+        other.lanes().rules.push("never touch production")?;
+    }
+    drop(other.lanes().externalize().wait()?);
+    assert!(matches!(other.undo(&report).wait(), Err(RestoreError::OtherWindow)));
+    assert_eq!(texts(&other)[..before.len()], before);
+    for _ in 0..4 {
+        one.lanes().work.push("z".repeat(1_000))?;
+    }
+    let refused = with_pass(&mut one, |pass| pass.apply(proposal).wait().err())?;
+    assert!(matches!(refused, Some(ApplyError::Outdated)), "{refused:?}");
+    one.undo(&report).wait()?;
+    let twice = one.undo(&report).wait();
+    assert!(matches!(twice, Err(RestoreError::Selection(SelectionError::Resident { .. }))), "{twice:?}");
+    Ok(())
+}
+
+/// R24: lanes named again name nothing new, though passes turned out cheaper than expected.
+#[test]
+fn a_lane_named_again_gives_nothing_new() -> Outcome {
+    let mut window = window(limits())?;
+    for n in 0..2 {
+        window.lanes().work.push(format!("{n}{}", "x".repeat(2_000)))?;
+    }
+    let lanes = window.lanes().externalize().wait()?;
+    let text = ModelAnswer::new(Finish::Stop, "y".repeat(3_000)).try_into()?;
+    lanes.work.summarize([id(1), id(2)], text, &lanes.recap).wait()?;
+    let usual = usize::try_from(window.prices().pointer)?;
+    for size in [1_000, 1_000, 1_000, usual, usual - 1] {
+        window.lanes().work.push("z".repeat(size))?;
+        window.lanes().rules.push("go on")?;
+    }
+    let answer = Answer::prune(["work"]);
+    let first = decide(&mut window, &answer)?;
+    assert!(matches!(first, Passed::Pruned(report) if report.tombstones().len() == 3));
+    assert!(window.prices().pointer < usual as u64, "pointers were cheaper");
+    let before = window.utilization();
+    let again = decide(&mut window, &answer)?;
+    assert!(matches!(again, Passed::Unchanged), "{again:?}");
+    assert_eq!(window.utilization(), before);
+    Ok(())
+}
+
+/// A summary is no pointer: a long one must not make pointers look too dear for anything to leave.
+#[test]
+fn a_long_summary_does_not_price_out_what_comes_after() -> Outcome {
+    let mut window = window(limits())?;
+    let fill = |window: &mut Window<Agent, Memory>| {
+        (0..12).try_for_each(|n| window.lanes().work.push(format!("{n}{}", "x".repeat(1_500))).map(drop))
+    };
+    fill(&mut window)?;
+    let before = window.prices().pointer;
+    let answer = Answer::prune(["s1"]).summarize(["s3", "s4"], "long ".repeat(500));
+    assert!(matches!(decide(&mut window, &answer)?, Passed::Pruned(_)));
+    assert!(window.prices().pointer <= before, "{:?}", window.prices());
+    fill(&mut window)?;
+    let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("it was admitted")?;
+    assert!(matches!(refusal.fall_back(OldestFirst).wait()?, FellBack::Freed(_)));
+    assert!(window.utilization() < 20_000);
+    Ok(())
+}
+
+/// R14: a span smaller than a pointer frees nothing alone, yet a window of them folds into one.
+#[test]
+fn a_fallback_folds_a_window_of_small_spans() -> Outcome {
+    let mut window = window(limits())?;
+    for n in 0..320 {
+        window.lanes().work.push(format!("{n:04}{}", "x".repeat(76)))?;
+    }
+    let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("it was admitted")?;
+    let FellBack::Freed(report) = refusal.fall_back(OldestFirst).wait()? else { return Err("nothing left".into()) };
+    assert_eq!(report.pass().after, window.utilization());
+    assert!(window.utilization() < 20_000 && window.utilization() > 19_900, "no more than needed: {window:?}");
+    consistent(&window);
+    Ok(())
+}
+
+/// R6, R14: where the template is longer than what it stands for, pointers do.
+#[test]
+fn a_template_longer_than_its_sources_gives_way_to_pointers() -> Outcome {
+    for size in 98..130 {
+        let mut window = window(limits())?;
+        window.lanes().rules.push("r".repeat(19_990 - size))?;
+        for _ in 0..2 {
+            window.lanes().work.push(NewSpan::tool("read_file", "w".repeat(size)))?;
+        }
+        let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("it was admitted")?;
+        let FellBack::Freed(report) = refusal.fall_back(FixedTemplate).wait()? else {
+            return Err("nothing left".into());
+        };
+        assert_eq!(report.pass().after, window.utilization(), "of {size}");
+        assert!(window.utilization() < 20_000, "of {size}");
+    }
     Ok(())
 }

@@ -21,7 +21,7 @@ impl Field for Schema {
 
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub fn typed<'w>(lane: &Lane<'w, MemoryStore, Schema, Externalized>, span: SpanId) -> Step<'w, MemoryStore, Evict> {
+pub fn typed<'l>(lane: &'l Lane<'_, MemoryStore, Schema, Externalized>, span: SpanId) -> Step<'l, MemoryStore, Evict> {
     lane.evict(span)
 }
 

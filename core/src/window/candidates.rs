@@ -145,17 +145,17 @@ impl Contents {
         exchange.unwrap_or_default().iter().copied().chain(alone).filter_map(resident)
     }
 
-    /// Whether a unit is a candidate of a pass: offered, free, and larger than the pointer left behind.
-    pub(crate) fn is_candidate(&self, unit: &Unit, pointer: u64) -> bool {
-        unit.class.is_offered() && unit.standing == Standing::Free && unit.tokens > pointer
+    /// Whether a unit is a candidate of a pass: offered, free, and larger than a usual pointer.
+    pub(crate) fn is_candidate(&self, unit: &Unit) -> bool {
+        unit.class.is_offered() && unit.standing == Standing::Free && unit.tokens > self.pointer_price
     }
 
     /// Counts the candidates, and what is none. O(resident spans), no allocation.
-    pub(crate) fn tally(&self, pointer: u64) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         let mut tally = Tally { counts: [0; BUCKETS], tokens: [0; BUCKETS], held: Held::default(), before: None };
         // Walked from inside, which costs half of what a `for` loop would over the nested blocks.
         self.units().for_each(|unit| {
-            if self.is_candidate(&unit, pointer) {
+            if self.is_candidate(&unit) {
                 return tally.add(&unit);
             }
             let held = &mut tally.held;

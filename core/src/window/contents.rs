@@ -1,6 +1,13 @@
 //! What a window holds between two commits: spans, pointers, summaries, and how many tokens they take.
 
-use std::{collections::BTreeMap, num::NonZeroU16, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    num::NonZeroU16,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use super::{
     candidates::Class,
@@ -12,7 +19,7 @@ use crate::{
     Budget, CachePrice, Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion,
     PushError, SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
     accounting::Ledger,
-    kind::{Evictable, Kind, KindId},
+    kind::{Derived, Evictable, Kind, KindId},
     pointer::{Fold, Line},
     record::{SpanRecord, TombstoneRecord},
     span::Part,
@@ -27,8 +34,19 @@ pub(crate) enum Commit {
     Interrupted,
 }
 
+/// A window in one state: ids of spans are the same in every window, so what was decided on them names this too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// Tells the windows of a process apart.
+    pub(crate) window: u64,
+    pub(crate) changes: u64,
+}
+
+static WINDOWS: AtomicU64 = AtomicU64::new(0);
+
 #[derive(Debug)]
 pub struct Contents {
+    window: u64,
     pub(crate) episode: EpisodeId,
     pub(crate) policy: PolicyVersion,
     pub(crate) lanes: &'static [LaneSpec],
@@ -58,7 +76,8 @@ pub struct Contents {
     pub(crate) reads: Reads,
     /// What a candidate's line in an index usually takes, in tokens.
     pub(crate) line_price: u64,
-    /// What a pointer that stands alone usually takes, in tokens; one that folds into others takes less.
+    /// What a pointer that stands alone usually takes, in tokens: a candidate is larger. It stays what it was, so that the
+    /// same lanes named again name nothing new (rule R24).
     pub(crate) pointer_price: u64,
     pub(crate) classes: Box<[Class]>,
     names: Names,
@@ -102,6 +121,7 @@ pub(crate) struct Lossy {
 impl Contents {
     pub(crate) fn new(episode: Episode, lanes: &'static [LaneSpec], budget: Option<Budget>) -> Self {
         Self {
+            window: WINDOWS.fetch_add(1, Ordering::Relaxed),
             ledger: Ledger::new(episode.id.clone(), budget, 0),
             episode: episode.id,
             policy: episode.policy,
@@ -131,6 +151,10 @@ impl Contents {
         }
     }
 
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { window: self.window, changes: self.changes }
+    }
+
     pub(crate) fn lane(&self, index: u16) -> Option<&'static LaneSpec> {
         self.lanes.get(usize::from(index))
     }
@@ -145,7 +169,8 @@ impl Contents {
 
     /// Takes a counted span in. The only way text enters a window.
     pub(crate) fn push(&mut self, lane: u16, span: NewSpan, count: TokenCount) -> Result<SpanId, PushError> {
-        let spec = self.lane(lane).ok_or(PushError::NoLane)?;
+        // A summary without sources is none, whatever the handle's type says (rule R5).
+        let spec = self.lane(lane).filter(|lane| lane.kind() != Derived::ID).ok_or(PushError::NoLane)?;
         if self.commit == Commit::Running {
             return Err(PushError::Busy { lane: spec.name() });
         }

@@ -121,7 +121,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
 
     /// Evicts spans to pointers: their tombstones are in the store before they leave (rules R1, R7, R8). One commit,
     /// O(spans named).
-    pub fn evict(&self, spans: impl Into<Selection>) -> Step<'w, St, Evict>
+    pub fn evict(&self, spans: impl Into<Selection>) -> Step<'_, St, Evict>
     where
         S: LeavesFrom<F, F::Kind>, // externalized first
         F::Kind: MayLeave<F>,
@@ -131,7 +131,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
     }
 
     /// Puts evicted spans back into the window, verified against their SHA-256.
-    pub fn restore(&self, spans: impl Into<Selection>) -> Step<'w, St, Restore> {
+    pub fn restore(&self, spans: impl Into<Selection>) -> Step<'_, St, Restore> {
         Step::new(self.shared, Restore { lane: F::AT.0, spans: spans.into().ids })
     }
 
@@ -142,7 +142,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         sources: impl Into<Selection>,
         summary: SummaryText,
         into: &Lane<'w, St, R, S>,
-    ) -> Step<'w, St, Summarize>
+    ) -> Step<'_, St, Summarize>
     where
         F::Kind: Replaceable<F>,       // nothing protected
         F::Kind: FirstHand<F>,         // no summary of a summary
@@ -164,7 +164,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
     }
 
     /// Brings the sources of a summary back and takes the summary out (rule R4): the first-hand spans, however deep it is.
-    pub fn reground(&self, summary: SpanId) -> Step<'w, St, Reground>
+    pub fn reground(&self, summary: SpanId) -> Step<'_, St, Reground>
     where
         F::Kind: HoldsSummaries<F>,
     {
@@ -178,7 +178,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         summaries: impl Into<Selection>,
         summary: SummaryText,
         escalation: Escalation,
-    ) -> Step<'w, St, Summarize>
+    ) -> Step<'_, St, Summarize>
     where
         F::Kind: HoldsSummaries<F>,
         S: SummarizedFrom<F, F::Kind>, // externalized first
@@ -200,7 +200,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
 
     /// Removes a span for good, before the store ever has it: a declared mutation with a reason and a recovery path,
     /// written first; the window is [`Lossy`](crate::Fidelity::Lossy) from then on (rule R23). For what must not be kept.
-    pub fn discard(&self, span: SpanId, mutation: Mutation) -> Step<'w, St, Discard>
+    pub fn discard(&self, span: SpanId, mutation: Mutation) -> Step<'_, St, Discard>
     where
         F::Kind: MayBeDiscarded<F>, // nothing protected
         <F::State as Governed>::Policy: Permitted<Mutation, F, F::State>,

@@ -118,13 +118,13 @@ impl Pointers {
         removed.sort_unstable();
         removed.dedup();
         let gone = removed.iter().filter_map(|first| self.0.get(first)).map(|run| u64::from(run.tokens)).sum();
-        (gone, edit.insert.iter().map(|(_, run)| u64::from(run.tokens)).sum())
+        (gone, edit.come())
     }
 
     /// Applies `edit`; gives the tokens of the pointers that went and of those that came.
     pub(crate) fn apply(&mut self, edit: Edit) -> (u64, u64) {
         let gone = edit.remove.iter().filter_map(|first| self.0.remove(first)).map(|run| u64::from(run.tokens)).sum();
-        let come = edit.insert.iter().map(|(_, run)| u64::from(run.tokens)).sum();
+        let come = edit.come();
         self.0.extend(edit.insert);
         (gone, come)
     }
@@ -134,6 +134,11 @@ impl Edit {
     /// How many pointers it adds.
     pub(crate) fn added(&self) -> u64 {
         u64::try_from(self.insert.len()).unwrap_or(u64::MAX)
+    }
+
+    /// The tokens of the pointers that it adds.
+    fn come(&self) -> u64 {
+        self.insert.iter().map(|(_, run)| u64::from(run.tokens)).sum()
     }
 
     fn new() -> Self {

@@ -1,7 +1,7 @@
 //! Re-ground: the sources come back, the summary goes (rule R4).
 
 use super::{Operation, Shared, contents::Contents, pointers::Edit, step::Plan, table::Residency};
-use crate::{RestoreError, SelectionError, SpanId, TokenCounter, record::Event};
+use crate::{RestoreError, SelectionError, SpanId, TokenCounter, kind::Derived, record::Event};
 
 /// Brings a summary's first-hand sources back; see [`Lane::reground`](crate::Lane::reground). Gives their ids.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ impl<'w, St> Operation<'w, St> for Reground {
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Regrounded>, RestoreError> {
         let Self { lane, summary } = self;
+        contents.is_lane_of::<Derived>(lane)?;
         // A summary that is a pointer itself can be re-grounded as well: its sources are in the store all the same.
         let evicted = contents.entry(summary)?.residency == Residency::Evicted;
         let wanted = if evicted { Residency::Evicted } else { Residency::Resident };

@@ -8,7 +8,8 @@ struct Agent {
 }
 
 fn prune(window: &mut Window<Agent, MemoryStore>, id: SpanId) -> Result<(), Box<dyn std::error::Error>> {
-    let step = window.lanes().externalize().wait()?.work.evict(id);
+    let lanes = window.lanes().externalize().wait()?;
+    let step = lanes.work.evict(id);
     window.lanes().work.push("late")?;
     step.wait()?;
     Ok(())

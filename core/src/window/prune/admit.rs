@@ -92,7 +92,7 @@ impl Contents {
             return Err(Refused::Interrupted);
         }
         let prices = self.ledger.prices();
-        let tally = self.tally(prices.pointer);
+        let tally = self.tally();
         // No more lines than a tool definition takes, nor than fit the index.
         let most = budget.index().checked_div(self.line_price).unwrap_or(0).min(MOST);
         let (candidates, gross) = tally.largest(most);
@@ -127,9 +127,8 @@ impl Contents {
         let expected = self.decide()?;
         let budget = self.budget.ok_or(Refused::NoBudget)?;
         let prices = self.ledger.prices();
-        let index = self
-            .index(budget.index(), prices.pointer, counter)
-            .map_err(|error| Refused::Uncounted { error: error.to_string() })?;
+        let index =
+            self.index(budget.index(), counter).map_err(|error| Refused::Uncounted { error: error.to_string() })?;
         let candidates = u64::try_from(index.offers.len()).unwrap_or(u64::MAX);
         let ask = Ask {
             candidates,

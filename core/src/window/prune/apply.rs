@@ -40,6 +40,8 @@ pub enum Outcome {
 /// What left a window, and what it cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
+    /// The window that it is of.
+    pub(super) window: u64,
     pub(super) tombstones: Vec<Tombstone>,
     pub(super) summaries: Vec<SpanId>,
     pub(super) rationale: Option<SpanId>,
@@ -114,6 +116,7 @@ impl<'w, St> Operation<'w, St> for Apply {
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Applied>, ApplyError> {
         let Self { proposal, index, offered } = self;
         let rationale = proposal.written;
+        contents.fits(&proposal)?;
         if proposal.is_empty() {
             let pass = PassRecord { index, rationale, ..contents.pass() };
             return Ok(Plan::new(Applied { change: None, pass, offered }));
@@ -168,6 +171,7 @@ impl Contents {
     }
 
     pub(super) fn preview(&self, proposal: &Proposal, counter: &dyn TokenCounter) -> Result<Preview, ApplyError> {
+        self.fits(proposal)?;
         self.vet(proposal)?;
         let Priced { before, after, gross, pointers, kept, .. } = self.priced(proposal.clone(), counter)?;
         Ok(Preview { before, after, gross, pointers, rationale: kept })
@@ -284,7 +288,7 @@ impl Contents {
         }
         let rationale = rationale.map(|entry| self.enter(entry));
         self.fresh.extend(rationale);
-        Report { tombstones, summaries: made, rationale, pass }
+        Report { window: self.moment().window, tombstones, summaries: made, rationale, pass }
     }
 
     /// Tokens of the resident spans before `span`.

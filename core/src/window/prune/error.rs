@@ -1,8 +1,7 @@
 //! Why a proposal, a pass or a fallback was refused. Whatever it says, the window is as it was.
 
 use crate::{
-    CommitError, CounterError, EpisodeId, SelectionError, SpanId, SummarizeError, SummaryTextError, gate::Held,
-    tool::AnswerError,
+    CommitError, CounterError, SelectionError, SpanId, SummarizeError, SummaryTextError, gate::Held, tool::AnswerError,
 };
 
 /// Why a model's answer is no proposal (rule R15).
@@ -55,14 +54,6 @@ pub enum ProposalError {
         /// The lane.
         lane: &'static str,
     },
-    /// The exchange lacks a result (rule R16).
-    #[error("{span} belongs to an exchange whose call `{call}` has no result yet: leave it out until it has")]
-    Pending {
-        /// The span.
-        span: SpanId,
-        /// The provider's id of the call.
-        call: String,
-    },
     /// Only a part of an exchange is named (rule R16).
     #[error("{span} leaves with its whole exchange, and {left} is of it: name both, or neither")]
     HalfAnExchange {
@@ -109,16 +100,6 @@ pub enum ProposalError {
         /// The lane.
         lane: &'static str,
     },
-    /// The same ids name other spans in another episode.
-    #[error(
-        "the proposal was made for episode `{made_for}` and this is `{episode}`: parse the answer with this one's pass"
-    )]
-    OtherEpisode {
-        /// The episode it was made for.
-        made_for: EpisodeId,
-        /// The episode of this window.
-        episode: EpisodeId,
-    },
     /// There is nowhere to put a summary.
     #[error("the struct has no `#[derived]` lane for a summary: add one, or offer no summary tool")]
     NoDerivedLane,
@@ -134,7 +115,13 @@ pub enum ProposalError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyError {
-    /// The proposal does not fit this window, or not any more.
+    /// The proposal was made for another window, whose spans have the same ids.
+    #[error("the proposal was made for another window: apply it there")]
+    OtherWindow,
+    /// The window changed after the proposal was made.
+    #[error("the window changed after the proposal was made: parse an answer to the new pass")]
+    Outdated,
+    /// A span may not leave, or not in this way.
     #[error(transparent)]
     Invalid(#[from] ProposalError),
     /// The window would not be smaller.

@@ -58,7 +58,7 @@ pub struct LargestToolOutput;
 pub struct SupersededReads;
 
 /// Takes the oldest spans first and leaves one summary of the evictable ones in the `#[derived]` lane, written by a fixed
-/// template: one line a span with its id, tool, tokens and first words.
+/// template: one line a span with its id, tool, tokens and first words. Pointers, where that frees too little.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedTemplate;
 
@@ -190,9 +190,16 @@ impl Contents {
         }
         let units = self.in_order::<B>();
         let soft = units.partition_point(|unit| unit.class < Class::Protected);
-        let mut reached = self.fewest::<B>(&units, 0..soft, goal, counter)?;
+        let mut template = B::TEMPLATE;
+        let mut reached = self.fewest(&units, 0..soft, goal, template, counter)?;
+        if template && reached.priced.after > goal {
+            let pointers = self.fewest(&units, 0..soft, goal, false, counter)?;
+            if pointers.priced.after < reached.priced.after {
+                (reached, template) = (pointers, false);
+            }
+        }
         if reached.priced.after > limit {
-            reached = self.fewest::<B>(&units, soft..units.len(), limit, counter)?;
+            reached = self.fewest(&units, soft..units.len(), limit, template, counter)?;
         }
         let Reached { units: taken, priced } = reached;
         match priced.after {
@@ -228,14 +235,15 @@ impl Contents {
     /// The fewest leading units, more than `among.start`, that bring the request to `goal`; all of `among` when none do.
     /// Each trial guesses by what the last one freed, now and then by halves, since a guess can go on missing by little:
     /// O(units taken), a few times over.
-    fn fewest<B: Fallback>(
+    fn fewest(
         &self,
         units: &[Unit],
         among: std::ops::Range<usize>,
         goal: u64,
+        template: bool,
         counter: &dyn TokenCounter,
     ) -> Result<Reached, FallBackError> {
-        let try_out = |count: usize| self.reached::<B>(units, count, counter);
+        let try_out = |count: usize| self.reached(units, count, template, counter);
         let (mut fails, mut found, mut at) = (among.start, None::<Reached>, self.guess(units, goal));
         if among.is_empty() {
             return try_out(among.end);
@@ -262,14 +270,15 @@ impl Contents {
     }
 
     /// What the first `count` units leave as. A template's list that is no shorter than its sources gives way to pointers.
-    fn reached<B: Fallback>(
+    fn reached(
         &self,
         units: &[Unit],
         count: usize,
+        template: bool,
         counter: &dyn TokenCounter,
     ) -> Result<Reached, FallBackError> {
         let taken = units.get(..count).unwrap_or_default();
-        let mut priced = self.priced(self.taking(taken, B::TEMPLATE), counter);
+        let mut priced = self.priced(self.taking(taken, template), counter);
         if let Err(ApplyError::Summary(SummarizeError::NotSmaller { .. })) = priced {
             priced = self.priced(self.taking(taken, false), counter);
         }
@@ -297,7 +306,7 @@ impl Contents {
         let sources = spans(&mut units.iter().filter(summarized));
         let evict = spans(&mut units.iter().filter(|unit| !summarized(unit)));
         let summaries = if sources.is_empty() { Vec::new() } else { vec![(sources.clone(), self.template(&sources))] };
-        Proposal { evict, summaries, ..Proposal::default() }
+        Proposal { evict, summaries, ..self.no_proposal() }
     }
 
     fn template(&self, sources: &[SpanId]) -> SummaryText {
@@ -310,7 +319,7 @@ impl Contents {
     }
 
     fn unfittable(&self, needed: u64, budget: u64, left: &[Unit]) -> FallBackError {
-        let mut held = self.tally(self.pointer_price).held;
+        let mut held = self.tally().held;
         let fixed = self.budget.map_or(0, |budget| budget.fixed());
         // Whatever may leave has left, but for what its pointer outweighs.
         let left: HashSet<_> = left.iter().map(|unit| unit.span).collect();

@@ -101,10 +101,10 @@ impl fmt::Display for Index {
 impl Contents {
     /// Offers the largest candidates that fit `price` tokens, evictable lanes before summaries. Each line is counted once:
     /// a line ends in a newline and the next begins with a letter, where the counts of tokenizers add up.
-    pub(super) fn index(&self, price: u64, pointer: u64, counter: &dyn TokenCounter) -> Result<Index, CounterError> {
+    pub(super) fn index(&self, price: u64, counter: &dyn TokenCounter) -> Result<Index, CounterError> {
         let rank = |unit: &Unit| (unit.class, std::cmp::Reverse(unit.tokens), unit.span);
         let (mut units, mut all) = (Vec::new(), 0_u64);
-        self.units().filter(|unit| self.is_candidate(unit, pointer)).for_each(|unit| {
+        self.units().filter(|unit| self.is_candidate(unit)).for_each(|unit| {
             // Twice as many as are offered are kept, so that each is compared a few times, whatever the window holds.
             if units.len() >= MAX_OFFERED.saturating_mul(2) {
                 units.select_nth_unstable_by_key(MAX_OFFERED, rank);

@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 
 use super::Index;
 use crate::{
-    EpisodeId, ProposalError, SelectionError, SpanId, SummaryText, TokenCounter,
+    ApplyError, ProposalError, SelectionError, SpanId, SummaryText, TokenCounter,
     tool::{Answer, Form as _, Request, Static},
     window::{
         candidates::{Class, Unit},
-        contents::Contents,
+        contents::{Contents, Moment},
         summarize::{Finish, ModelAnswer},
         table::Residency,
     },
 };
 
 /// What a model proposed, checked: spans to evict, and spans to replace by a summary. It is checked again when it is
-/// applied, so one that was made for another window, or too long ago, is refused there.
-#[derive(Clone, Debug, Default)]
+/// applied, and one that was made for another window, or before this one changed, is refused there.
+#[derive(Clone, Debug)]
 pub struct Proposal {
-    /// Ids belong to one episode; none where no model proposed.
-    pub(super) episode: Option<EpisodeId>,
+    /// The window and the state that it was made for.
+    pub(super) moment: Moment,
     pub(super) evict: Vec<SpanId>,
     pub(super) summaries: Vec<(Vec<SpanId>, SummaryText)>,
     pub(super) rationale: Option<String>,
@@ -93,17 +93,36 @@ impl Contents {
         }
         evict.sort_unstable();
         let rationale = Some(answer.rationale().trim()).filter(|text| !text.is_empty()).map(str::to_owned);
-        let (episode, written) = (Some(self.episode.clone()), written(answer, counter)?);
-        let proposal = Proposal { episode, evict, summaries, rationale, written, already: draft.already };
+        let written = written(answer, counter)?;
+        let proposal = Proposal { evict, summaries, rationale, written, already: draft.already, ..self.no_proposal() };
         self.vet(&proposal)?;
         Ok(proposal)
     }
 
+    /// One that asks for nothing.
+    pub(super) fn no_proposal(&self) -> Proposal {
+        Proposal {
+            moment: self.moment(),
+            evict: Vec::new(),
+            summaries: Vec::new(),
+            rationale: None,
+            written: 0,
+            already: Vec::new(),
+        }
+    }
+
+    /// Whether a proposal was made for this window as it is: spans have the same ids in every window.
+    pub(super) fn fits(&self, proposal: &Proposal) -> Result<(), ApplyError> {
+        let now = self.moment();
+        match proposal.moment {
+            made if made == now => Ok(()),
+            made if made.window == now.window => Err(ApplyError::Outdated),
+            _ => Err(ApplyError::OtherWindow),
+        }
+    }
+
     /// Whether every span of a proposal may leave in the way it says, now.
     pub(super) fn vet(&self, proposal: &Proposal) -> Result<(), ProposalError> {
-        if let Some(made_for) = proposal.episode.as_ref().filter(|episode| **episode != self.episode) {
-            return Err(ProposalError::OtherEpisode { made_for: made_for.clone(), episode: self.episode.clone() });
-        }
         let mut seen = BTreeSet::new();
         let evicted = proposal.evict.iter().map(|span| (*span, false));
         let sources = proposal.summaries.iter().flat_map(|(sources, _)| sources).map(|span| (*span, true));
@@ -185,9 +204,8 @@ impl Contents {
 
     /// What is evicted when a lane is named: each candidate in it.
     fn candidates_in(&self, lane: u16) -> impl Iterator<Item = Unit> {
-        let pointer = self.ledger.prices().pointer;
         let in_lane = move |span| self.table.get(span).is_some_and(|entry| entry.lane == lane);
-        self.units().filter(move |unit| in_lane(unit.span) && self.is_candidate(unit, pointer))
+        self.units().filter(move |unit| in_lane(unit.span) && self.is_candidate(unit))
     }
 }
 

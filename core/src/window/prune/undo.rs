@@ -10,6 +10,7 @@ use crate::{
 /// Brings back what a [`Report`] lists; see [`Window::undo`](crate::Window::undo). Gives the spans that are resident again.
 #[derive(Debug)]
 pub struct Undo {
+    pub(crate) window: u64,
     pub(crate) evicted: Vec<SpanId>,
     pub(crate) summaries: Vec<SpanId>,
 }
@@ -17,7 +18,11 @@ pub struct Undo {
 impl From<&Report> for Undo {
     fn from(report: &Report) -> Self {
         let evicted = report.tombstones.iter().filter(|tombstone| tombstone.replaced_by().is_none());
-        Self { evicted: evicted.map(crate::Tombstone::span).collect(), summaries: report.summaries.clone() }
+        Self {
+            window: report.window,
+            evicted: evicted.map(crate::Tombstone::span).collect(),
+            summaries: report.summaries.clone(),
+        }
     }
 }
 
@@ -35,7 +40,10 @@ impl<'w, St> Operation<'w, St> for Undo {
     type Effect = Undone;
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Undone>, RestoreError> {
-        let Self { mut evicted, summaries } = self;
+        let Self { window, mut evicted, summaries } = self;
+        if window != contents.moment().window {
+            return Err(RestoreError::OtherWindow);
+        }
         evicted.sort_unstable();
         for span in &evicted {
             contents.in_state(*span, contents.entry(*span)?, Residency::Evicted)?;
