@@ -58,7 +58,7 @@ impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{} {}", self.span, self.lane)?;
         if let Some(name) = self.name {
-            write!(f, " from {}", Plain(name))?;
+            write!(f, " from {}", ToolName(name))?;
         }
         if !self.sources.is_empty() {
             write!(f, " of {}", Ids(self.sources))?;
@@ -88,6 +88,17 @@ pub(crate) struct Ids<'a>(pub(crate) &'a [SpanId]);
 impl fmt::Display for Ids<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().enumerate().try_for_each(|(at, id)| write!(f, "{}{id}", if at == 0 { "" } else { ", " }))
+    }
+}
+
+/// A tool's name in a line of ours: a model can make up one of any length, and no provider takes more than this.
+pub(crate) struct ToolName<'a>(pub(crate) &'a str);
+
+impl fmt::Display for ToolName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (shown, cut) =
+            self.0.char_indices().nth(128).map_or((self.0, ""), |(at, _)| (self.0.get(..at).unwrap_or_default(), ".."));
+        write!(f, "{}{cut}", Plain(shown))
     }
 }
 

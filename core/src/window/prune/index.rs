@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     CounterError, SpanId, TokenCounter,
-    pointer::Plain,
+    pointer::{Plain, ToolName},
     tool::MAX_OFFERED,
     window::{candidates::Unit, contents::Contents, table::Entry},
 };
@@ -141,7 +141,7 @@ impl Contents {
 
     /// The tool a span came from and how its text begins, on one line.
     pub(super) fn first_words(&self, entry: &Entry) -> String {
-        let mut line = self.name(entry).map_or_else(String::new, |name| format!("{} ", Plain(name)));
+        let mut line = self.name(entry).map_or_else(String::new, |name| format!("{} ", ToolName(name)));
         let text = entry.content.as_ref().and_then(|content| content.as_text()).unwrap_or("bytes");
         let words = text.split_whitespace().flat_map(|word| [word, " "]).flat_map(str::chars).take(PREVIEW);
         line.push_str(Plain(&words.collect::<String>()).to_string().trim_end());
