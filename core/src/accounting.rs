@@ -38,9 +38,16 @@ pub struct PassRecord {
 impl PassRecord {
     /// What was freed beyond all it cost: negative when the pass did harm.
     pub fn net(&self) -> i64 {
-        let freed = i128::from(self.gross);
-        let cost = [self.pointers, self.index, self.rationale, self.cache].map(i128::from).into_iter();
-        let net = cost.fold(freed, i128::saturating_sub);
+        self.without([self.pointers, self.cache, self.index, self.rationale])
+    }
+
+    /// What was freed beyond what is left behind, whatever deciding took.
+    fn freed(&self) -> i64 {
+        self.without([self.pointers, self.cache, 0, 0])
+    }
+
+    fn without(&self, costs: [u64; 4]) -> i64 {
+        let net = costs.map(i128::from).into_iter().fold(i128::from(self.gross), i128::saturating_sub);
         i64::try_from(net).unwrap_or(if net < 0 { i64::MIN } else { i64::MAX })
     }
 
@@ -140,9 +147,9 @@ pub struct Accounting {
     pub gross: u64,
     /// What of that was gained beyond all costs.
     pub net: i64,
-    /// Tokens that models read to decide.
+    /// Tokens that models read to decide, answers that were refused included.
     pub index: u64,
-    /// Tokens that models wrote to decide.
+    /// Tokens that models wrote to decide, answers that were refused included.
     pub rationale: u64,
     /// Tokens of pointers and summaries left behind.
     pub pointers: u64,
@@ -310,40 +317,42 @@ impl Ledger {
         self.accounting.keep(event);
     }
 
-    /// A pass was decided: its price is known, whether it was applied or not.
-    fn decided(&mut self, pass: &PassRecord, offered: u64) {
-        let PassRecord { index, rationale, gross, .. } = *pass;
+    /// A model answered: what that took is spent, whether the answer can be applied or not.
+    pub(crate) fn decided(&mut self, index: u64, rationale: u64) {
         self.index.observe(index);
         self.rationale.observe(rationale);
-        if let Some(taken) = gross.min(offered).saturating_mul(1_000).checked_div(offered) {
-            self.uptake = self.uptake.midpoint(taken).max(LEAST_UPTAKE);
-        }
         let sums = &mut self.accounting;
         sums.index = sums.index.saturating_add(index);
         sums.rationale = sums.rationale.saturating_add(rationale);
+        sums.net = sums.net.saturating_sub_unsigned(index).saturating_sub_unsigned(rationale);
+    }
+
+    fn took(&mut self, gross: u64, offered: u64) {
+        if let Some(taken) = gross.min(offered).saturating_mul(1_000).checked_div(offered) {
+            self.uptake = self.uptake.midpoint(taken).max(LEAST_UPTAKE);
+        }
     }
 
     /// `pointer` is what one of its pointers took.
     pub(crate) fn passed(&mut self, pass: &PassRecord, pointer: Option<u64>, offered: u64) {
-        self.decided(pass, offered);
+        self.took(pass.gross, offered);
         if let Some(pointer) = pointer {
             self.pointer.observe(pointer);
         }
         let sums = &mut self.accounting;
         sums.passes = sums.passes.saturating_add(1);
         sums.gross = sums.gross.saturating_add(pass.gross);
-        sums.net = sums.net.saturating_add(pass.net());
+        sums.net = sums.net.saturating_add(pass.freed());
         sums.pointers = sums.pointers.saturating_add(pass.pointers);
         sums.cache = sums.cache.saturating_add(pass.cache);
         self.happened(PruneEvent::Passed(pass.clone()));
     }
 
     pub(crate) fn unchanged(&mut self, pass: &PassRecord, offered: u64) {
-        self.decided(pass, offered);
+        self.took(0, offered);
         let (at, utilization, overhead) = (pass.at, pass.after, pass.overhead());
         let sums = &mut self.accounting;
         sums.unchanged = sums.unchanged.saturating_add(1);
-        sums.net = sums.net.saturating_sub_unsigned(overhead);
         self.happened(PruneEvent::Unchanged { at, utilization, overhead });
     }
 

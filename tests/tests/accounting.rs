@@ -125,3 +125,28 @@ fn an_unchanged_pass_and_a_fallback_are_counted() -> Outcome {
     ));
     Ok(())
 }
+
+/// A model that answers what cannot be applied costs as much as one that does not, and the gate learns of it.
+#[test]
+fn an_answer_that_is_refused_is_paid_for() -> Outcome {
+    let mut window = window(Limits::of(24_000).index(600).rationale(400).margin(600))?;
+    fill(&mut window, 8)?;
+    let reads = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?.index().tokens();
+    for (asked, answer) in [Answer::prune(["s99"]).spent(900), Answer::prune(["s1"]).with_rationale("r".repeat(2_000))]
+        .into_iter()
+        .enumerate()
+    {
+        let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+        let applied = match pass.parse(&answer) {
+            Ok(proposal) => pass.apply(proposal).wait().is_ok(),
+            Err(_) => false,
+        };
+        assert!(!applied, "answer {asked}");
+    }
+    let sums = window.accounting();
+    assert_eq!((sums.passes, sums.unchanged, sums.gross), (0, 0, 0));
+    assert_eq!((sums.index, sums.rationale), (2 * reads, 900 + 2_002));
+    assert_eq!(sums.net, -i64::try_from(sums.index + sums.rationale)?);
+    assert_eq!(window.prices().rationale, 2_002);
+    Ok(())
+}

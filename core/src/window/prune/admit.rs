@@ -6,7 +6,7 @@ use super::{
     apply::Apply,
     fallback::{FallBack, Fallback},
     index::Index,
-    proposal::{Preview, Proposal},
+    proposal::{self, Preview, Proposal},
 };
 use crate::{
     ApplyError, ContextState, ProposalError, Step,
@@ -202,10 +202,15 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
     /// Reads a model's answer into a proposal, checking every name again, whatever the tool's schema promised (rule R15).
     /// Capitals do not matter; a span that is a pointer already is left out and listed in [`Proposal::already`].
     ///
+    /// What the answer took is in the [accounting](crate::Window::accounting) from here on, so parse each answer once.
+    ///
     /// # Errors
-    /// [`ProposalError`] names the fault and the span; nothing changes.
+    /// [`ProposalError`] names the fault and the span; the window is as it was.
     pub fn parse(&self, answer: &Answer) -> Result<Proposal, ProposalError> {
-        self.shared.lock().propose(answer, &self.index, &*self.shared.counter)
+        let written = proposal::written(answer, &*self.shared.counter)?;
+        let mut contents = self.shared.lock();
+        contents.ledger.decided(self.index.tokens, written);
+        contents.propose(answer, written, &self.index)
     }
 
     /// What applying would do, without doing it.

@@ -71,12 +71,7 @@ pub struct Preview {
 }
 
 impl Contents {
-    pub(super) fn propose(
-        &self,
-        answer: &Answer,
-        index: &Index,
-        counter: &dyn TokenCounter,
-    ) -> Result<Proposal, ProposalError> {
+    pub(super) fn propose(&self, answer: &Answer, written: u64, index: &Index) -> Result<Proposal, ProposalError> {
         let mut draft = Draft { contents: self, index, taken: BTreeSet::new(), already: Vec::new() };
         let (mut evict, mut summaries) = (Vec::new(), Vec::new());
         for request in answer.requests()? {
@@ -93,7 +88,6 @@ impl Contents {
         }
         evict.sort_unstable();
         let rationale = Some(answer.rationale().trim()).filter(|text| !text.is_empty()).map(str::to_owned);
-        let written = written(answer, counter)?;
         let proposal = Proposal { evict, summaries, rationale, written, already: draft.already, ..self.no_proposal() };
         self.vet(&proposal)?;
         Ok(proposal)
@@ -304,7 +298,7 @@ fn shown(name: &str) -> String {
 }
 
 /// What the model wrote: as its provider reported, or else its words and names as counted.
-fn written(answer: &Answer, counter: &dyn TokenCounter) -> Result<u64, ProposalError> {
+pub(super) fn written(answer: &Answer, counter: &dyn TokenCounter) -> Result<u64, ProposalError> {
     if let Some(reported) = answer.output_tokens() {
         return Ok(reported);
     }
