@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What the derive costs a build: generates crates of 1, 10 and 50 structs of ten fields, without a derive and with each
-# of ContextState, serde and bon, runs `cargo check` on each, and prints milliseconds of CPU a struct over the crate
+# of ContextState (alone, with a budget, with a budget of five numbers and a house policy), serde and bon, runs `cargo check` on each, and prints milliseconds of CPU a struct over the crate
 # without one. Needs the registry once, for serde and bon. Usage: tests/derive-cost.sh [runs]
 set -euo pipefail
 
@@ -12,7 +12,7 @@ export CARGO_INCREMENTAL=0 CARGO_TARGET_DIR="$work/target"
 
 # field NUMBER KIND: one field, with the attribute of a lane where the derive reads one.
 field() {
-  if [ "$2" = keepspan ]; then
+  if [[ $2 == keepspan* ]]; then
     kinds=(instruction precondition invariant constraint negative_result scope_qualifier evictable rationale derived evictable)
     echo "    #[${kinds[$1]}] pub f$1: keepspan::Spans,"
   else
@@ -24,11 +24,17 @@ field() {
 source_of() {
   # Every library is linked in every crate, so that loading it is no difference.
   echo '#![allow(dead_code)] extern crate bon as _; extern crate keepspan as _; extern crate serde as _;'
+  [ "$1" != keepspan-policy ] || echo 'keepspan::policy! { pub House { requires(precondition => scope_qualifier) } }'
   for ((s = 0; s < $2; s++)); do
     case $1 in
-      keepspan) echo '#[derive(keepspan::ContextState)]' ;;
+      keepspan*) echo '#[derive(keepspan::ContextState)]' ;;
       serde) echo '#[derive(serde::Serialize, serde::Deserialize)]' ;;
       bon) echo '#[derive(bon::Builder)]' ;;
+    esac
+    case $1 in
+      keepspan-budget) echo '#[context(budget = 24_000)]' ;;
+      keepspan-policy)
+        echo '#[context(budget = 24_000, fixed = 1_200, trigger = 20_000, index = 600, rationale = 400, policy = House)]' ;;
     esac
     echo "pub struct S$s {"
     for ((f = 0; f < 10; f++)); do field "$f" "$1"; done
@@ -54,7 +60,7 @@ TOML
 }
 
 members=()
-for kind in none keepspan serde bon; do
+for kind in none keepspan keepspan-budget keepspan-policy serde bon; do
   for structs in 1 10 50; do crate $kind $structs; done
 done
 printf '[workspace]\nresolver = "3"\nmembers = [%s]\n' "$(IFS=,; echo "${members[*]}")" >"$work/Cargo.toml"
@@ -65,7 +71,7 @@ declare -A least
 TIMEFORMAT='%U %S'
 for ((run = 0; run < runs; run++)); do
   for structs in 1 10 50; do
-    for kind in none keepspan serde bon; do
+    for kind in none keepspan keepspan-budget keepspan-policy serde bon; do
       touch "$work/$kind-$structs/src/lib.rs"
       took=$({ time cargo check --quiet --offline --manifest-path "$work/Cargo.toml" -p "$kind-$structs" >/dev/null; } 2>&1)
       took=$(awk '{ print 1000 * ($1 + $2) }' <<<"$took")
@@ -75,10 +81,10 @@ for ((run = 0; run < runs; run++)); do
   done
 done
 
-echo '| structs of 10 fields | no derive, ms | ContextState, ms a struct | serde, ms a struct | bon, ms a struct |'
-echo '| ---: | ---: | ---: | ---: | ---: |'
+echo '| structs of 10 fields | no derive, ms | ContextState, ms a struct | with a budget | with five numbers and a policy | serde | bon |'
+echo '| ---: | ---: | ---: | ---: | ---: | ---: | ---: |'
 for structs in 1 10 50; do
-  awk -v n="$structs" -v none="${least[none-$structs]}" -v k="${least[keepspan-$structs]}" -v s="${least[serde-$structs]}" \
-    -v b="${least[bon-$structs]}" 'BEGIN {
-      printf "| %d | %.0f | %.2f | %.2f | %.2f |\n", n, none, (k - none) / n, (s - none) / n, (b - none) / n }'
+  more() { awk -v n="$structs" -v none="${least[none-$structs]}" -v it="${least[$1-$structs]}" 'BEGIN { printf "%.2f", (it - none) / n }'; }
+  printf '| %d | %.0f | %s | %s | %s | %s | %s |\n' "$structs" "${least[none-$structs]}" "$(more keepspan)" \
+    "$(more keepspan-budget)" "$(more keepspan-policy)" "$(more serde)" "$(more bon)"
 done

@@ -161,6 +161,8 @@ pub struct Accounting {
     pub fallbacks: u64,
     /// Tokens that they freed.
     pub fallback_freed: u64,
+    /// What a request may take, in tokens; 0 without a budget.
+    pub limit: u64,
     events: VecDeque<PruneEvent>,
 }
 
@@ -175,6 +177,16 @@ impl Accounting {
     /// The latest events, oldest first: utilization, and so headroom, over time. At most 1,024 are kept.
     pub fn events(&self) -> impl DoubleEndedIterator<Item = &PruneEvent> {
         self.events.iter()
+    }
+
+    /// Headroom over time: what was free after each of those events, in tokens, with the tokens pushed by then. Negative
+    /// where the request was too large.
+    pub fn headroom(&self) -> impl DoubleEndedIterator<Item = (u64, i64)> {
+        let free = |event: &PruneEvent| {
+            let free = i128::from(self.limit).saturating_sub(i128::from(event.utilization()));
+            i64::try_from(free).unwrap_or(i64::MIN)
+        };
+        self.events.iter().map(move |event| (event.at(), free(event)))
     }
 
     /// The events as JSON, one a line. Counts only.
@@ -290,7 +302,10 @@ impl Ledger {
             (budget.index(), budget.rationale(), room)
         });
         Self {
-            accounting: Accounting::default(),
+            accounting: Accounting {
+                limit: budget.as_ref().map_or(0, |budget| budget.limit()),
+                ..Accounting::default()
+            },
             episode,
             budget,
             index: Expected::new(index, index),
@@ -333,7 +348,7 @@ impl Ledger {
         }
     }
 
-    /// `pointer` is what one of its pointers took.
+    /// A pass was applied, with what each of its pointers added, and what could be chosen from.
     pub(crate) fn passed(&mut self, pass: &PassRecord, pointer: Option<u64>, offered: u64) {
         self.took(pass.gross, offered);
         if let Some(pointer) = pointer {

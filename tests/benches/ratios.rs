@@ -1,17 +1,17 @@
 //! The README's table of costs: each pair interleaved, medians. `cargo bench -p keepspan-tests --bench ratios`
 
 mod pair;
+mod timing;
 
-use std::{
-    fs,
-    hint::black_box,
-    time::{Duration, Instant},
-};
+use std::{fs, time::Duration};
 
-use self::pair::{
-    Evicting, Inputs, Lane, SIZES, Side, Typed,
-    disk::{self, Disk},
-    raw,
+use self::{
+    pair::{
+        Evicting, Inputs, Lane, SIZES, Side, Typed,
+        disk::{self, Disk},
+        raw,
+    },
+    timing::{interleave, median, time},
 };
 
 fn main() {
@@ -31,37 +31,8 @@ fn rounds(spans: usize) -> usize {
     (400_000 / spans).clamp(21, 1_001)
 }
 
-/// Alternates which side is first, so that neither has the warmer caches; the medians.
-fn interleave(rounds: usize, mut one: impl FnMut() -> Duration, mut other: impl FnMut() -> Duration) -> [f64; 2] {
-    let (mut ones, mut others) = (Vec::new(), Vec::new());
-    for round in 0..rounds {
-        if round % 2 == 0 {
-            ones.push(one());
-            others.push(other());
-        } else {
-            others.push(other());
-            ones.push(one());
-        }
-    }
-    [median(ones), median(others)]
-}
-
-fn median(mut times: Vec<Duration>) -> f64 {
-    times.sort_unstable();
-    times[times.len() / 2].as_secs_f64() * 1e6
-}
-
 fn row(what: &str, size: &str, unit: &str, [ours, theirs]: [f64; 2]) {
     println!("| {what} | {size} | {ours:.2} {unit} | {theirs:.2} {unit} | {:.2} |", ours / theirs);
-}
-
-/// How long `work` takes; dropping what it gives is not part of it.
-fn time<T>(work: impl FnOnce() -> T) -> Duration {
-    let began = Instant::now();
-    let done = black_box(work());
-    let took = began.elapsed();
-    drop(done);
-    took
 }
 
 fn push(spans: usize) {

@@ -56,6 +56,8 @@ fn sums_are_those_of_the_events_and_net_is_after_all_costs() -> Outcome {
     assert_eq!(sums.net, 8_000 - 600 - (sums.index + sums.pointers) as i64);
     let ratio = (sums.index + sums.rationale) as f64 / net as f64;
     assert!((sums.overhead_ratio().ok_or("a ratio")? - ratio).abs() < 1e-9);
+    let free: Vec<_> = sums.headroom().map(|(_, tokens)| tokens).collect();
+    assert_eq!(free, reports.iter().map(|report| 24_000 - report.pass().after as i64).collect::<Vec<_>>());
     let lines = sums.json_lines()?;
     assert_eq!(lines.lines().count(), sums.events().count());
     for line in lines.lines() {

@@ -10,7 +10,7 @@ use keepspan::{
     policy::{Act, Governed, Permits, Policy, Terms, Unrestricted},
     store::Store,
 };
-use keepspan_tests::{Agent, memory};
+use keepspan_tests::{Agent, FourBytes, memory};
 use proptest::prelude::*;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -154,7 +154,7 @@ fn a_window_has_the_budget_of_its_struct_or_of_its_episode() -> Outcome {
     let window = Window::<Agent, _>::open(memory(), Episode::new("e", "p"))?;
     assert_eq!(window.budget().map(Budget::tokens), Some(10_000));
     let own = Limits::of(5_000).fixed(500).reserve(1_000);
-    let mut window = Window::<Agent, _>::open(memory(), Episode::new("e", "p").budget(own))?;
+    let mut window = Window::<Agent, _>::open_with(memory(), Episode::new("e", "p").budget(own), FourBytes)?;
     assert_eq!(window.budget(), Budget::new(own).ok());
     // A token is four bytes; 3,500 are left for spans.
     let lanes = window.lanes();

@@ -3,10 +3,16 @@
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use keepspan::{Episode, Selection, SpanId, Window, store::MemoryStore};
+use keepspan::{
+    Advice, CounterError, Episode, FellBack, Limits, OldestFirst, OneByteAToken, Selection, SpanId, TokenCount,
+    TokenCounter, Window, store::MemoryStore,
+};
 use keepspan_tests::{Agent, memory};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -144,4 +150,97 @@ fn a_window_takes_little_more_than_its_text() -> Outcome {
     fn overhead(bytes: i64) -> i64 {
         bytes / SPANS as i64 - BYTES as i64
     }
+}
+
+/// A window of so many spans of 1,000 tokens, all in the store, with room for a pass when `margin` allows it.
+fn candidates(spans: u64, margin: u64) -> Result<Window<Agent, Arc<MemoryStore>>, Box<dyn std::error::Error>> {
+    let trigger = (1_000 * spans).max(1_000);
+    let limits = Limits::of(trigger + 100_000).index(40_000).rationale(400).trigger(trigger).margin(margin);
+    let mut window = Window::<Agent, _>::open_with(memory(), Episode::new("e", "p").budget(limits), OneByteAToken)?;
+    let lanes = window.lanes();
+    for n in 0..spans {
+        lanes.work.push(format!("{n:>1000}"))?;
+    }
+    drop(lanes.externalize().wait()?);
+    Ok(window)
+}
+
+#[test]
+fn asking_the_gate_allocates_nothing() -> Outcome {
+    for (spans, margin) in [(0, 400), (100, u64::MAX), (2_000, 400), (20_000, u64::MAX)] {
+        let mut window = candidates(spans, margin)?;
+        let lanes = window.lanes().externalize().wait()?;
+        let (count, advice) = allocations(|| lanes.advice());
+        assert_eq!(count, 0, "{spans} candidates: {advice:?}");
+        assert_eq!(matches!(advice, Advice::Prune(_)), spans == 2_000, "{advice:?}");
+        if let Err(refusal) = lanes.admit() {
+            // The first refusal is new to the books, the next are only counted.
+            drop(refusal);
+            let lanes = window.lanes().externalize().wait()?;
+            let (count, refusal) = allocations(|| lanes.admit());
+            assert_eq!((count, refusal.is_err()), (0, true), "{spans} candidates");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_admitted_pass_allocates_its_index_only() -> Outcome {
+    let mut counts = Vec::new();
+    for spans in [2_000, 20_000] {
+        let mut window = candidates(spans, 400)?;
+        let lanes = window.lanes().externalize().wait()?;
+        PEAK.set(LIVE.get());
+        let before = LIVE.get();
+        let (count, pass) = allocations(|| lanes.admit());
+        let peak = PEAK.get() - before;
+        let pass = pass.map_err(|refusal| refusal.to_string())?;
+        assert_eq!(pass.index().offers().len(), 200);
+        assert!(peak < 100_000, "{peak} bytes for 200 lines of {spans} candidates");
+        counts.push(count);
+    }
+    assert_eq!(counts[0], counts[1], "whatever the window holds");
+    // A line of text, and its content as the counter takes it; the vectors of units and offers, and a line's buffer.
+    assert!(counts[0] <= 2 * 200 + 16, "{} allocations for 200 lines", counts[0]);
+    Ok(())
+}
+
+/// One token a byte, and how often it was asked.
+struct Asked(Arc<AtomicU64>);
+
+impl TokenCounter for Asked {
+    fn text(&self, text: &str) -> Result<TokenCount, CounterError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        OneByteAToken.text(text)
+    }
+}
+
+/// Of every two spans the second never leaves, so that each that does has a pointer of its own; lengths differ.
+#[test]
+fn a_fallback_takes_the_fewest_and_prices_few_trials() -> Outcome {
+    for (spans, spread) in [(40, 1), (400, 700), (4_000, 1_900), (4_000, 13)] {
+        let length = |n: usize| 150 + n * 7_919 % spread;
+        let tokens: usize = (0..spans).map(length).sum();
+        let limits = Limits::of(tokens as u64 * 9 / 10);
+        let asked = Arc::new(AtomicU64::new(0));
+        let episode = Episode::new("e", "p").budget(limits);
+        let mut window = Window::<Agent, _>::open_with(memory(), episode, Asked(asked.clone()))?;
+        let lanes = window.lanes();
+        for n in 0..spans {
+            let text = "x".repeat(length(n));
+            if n % 2 == 0 { lanes.work.push(text) } else { lanes.rules.push(text) }?;
+        }
+        let refusal = lanes.externalize().wait()?.admit().err().ok_or("it is over its budget")?;
+        let before = asked.load(Ordering::Relaxed);
+        let FellBack::Freed(report) = refusal.fall_back(OldestFirst).wait()? else { return Err("unchanged".into()) };
+        let priced = asked.load(Ordering::Relaxed) - before;
+        let taken: Vec<_> = report.tombstones().iter().map(|tombstone| tombstone.span()).collect();
+        assert!(priced <= 8 * taken.len() as u64, "{priced} lines for {} pointers", taken.len());
+        let trigger = window.budget().ok_or("it has one")?.trigger();
+        assert!(window.utilization() < trigger);
+        let last = *taken.last().ok_or("some left")?;
+        window.lanes().externalize().wait()?.work.restore(last).wait()?;
+        assert!(window.utilization() >= trigger, "{last} need not have left");
+    }
+    Ok(())
 }

@@ -2,11 +2,12 @@
 
 use keepspan::{
     ApplyError, Episode, FallBackError, FellBack, Finish, FixedTemplate, Limits, ModelAnswer, NewSpan, OldestFirst,
-    OneByteAToken, OpenError, Outcome as Passed, ProposalError, Refused, RestoreError, SelectionError, Shown, SpanId,
-    Window,
-    gate::Held,
+    OneByteAToken, OpenError, Outcome as Passed, ProposalError, Report, RestoreError, SelectionError, SpanId, Window,
+    gate::{Held, Refused},
     store::{MemoryStore, Store as _},
-    tool::{Answer, AnswerError, Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Static},
+    tool::{
+        Answer, AnswerError, Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Provider, Static, check,
+    },
 };
 use keepspan_tests::{Agent, memory};
 
@@ -25,6 +26,10 @@ fn id(number: u64) -> SpanId {
     SpanId::parse(&format!("s{number}")).unwrap_or_else(|| unreachable!("a number above 0"))
 }
 
+fn summarize<N: Into<String>>(names: impl IntoIterator<Item = N>, text: impl Into<String>) -> Answer {
+    Answer::prune([""; 0]).summarize(names, text)
+}
+
 /// s1 rule, s2 schema, s3 to s7 work of 1,000 tokens each, s8 pinned, s9 failed.
 fn filled() -> Result<Window<Agent, Memory>, Box<dyn std::error::Error>> {
     let mut window = window(limits())?;
@@ -37,6 +42,17 @@ fn filled() -> Result<Window<Agent, Memory>, Box<dyn std::error::Error>> {
     lanes.limits.push("p".repeat(300))?;
     lanes.failed.push("f".repeat(300))?;
     Ok(window)
+}
+
+/// Parses an answer and applies it.
+fn pruned(window: &mut Window<Agent, Memory>, answer: &Answer) -> Result<Report, Box<dyn std::error::Error>> {
+    with_pass(window, |pass| {
+        let proposal = pass.parse(answer)?;
+        match pass.apply(proposal).wait()? {
+            Passed::Pruned(report) => Ok(report),
+            Passed::Unchanged => Err("it changed nothing".into()),
+        }
+    })?
 }
 
 /// R25 and the rest: the numbers are those of the render.
@@ -165,8 +181,233 @@ fn every_wrong_name_is_refused_by_name() -> Outcome {
     assert!(matches!(refused(&mut window, &prune(&["s3", "S3"]))?, Twice { span } if span == id(3)));
     let overlap = prune(&["s3"]).summarize(["s3", "s4"], "read two files");
     assert!(matches!(refused(&mut window, &overlap)?, Overlap { span } if span == id(3)));
-    let paraphrase = Answer::prune([""; 0]).summarize(["s2"], "there is a table");
+    let paraphrase = summarize(["s2"], "there is a table");
     assert!(matches!(refused(&mut window, &paraphrase)?, ProtectedSource { lane: "schema", .. }));
+    Ok(())
+}
+
+/// Every provider takes both tools in both forms, and neither offers what is protected (R15).
+#[test]
+fn the_tools_offer_what_may_leave_and_nothing_else() -> Outcome {
+    fn names(definition: &serde_json::Value, property: &str) -> Vec<String> {
+        let found = ["/function/parameters", "/parameters", "/input_schema", "/parametersJsonSchema", "/inputSchema"];
+        let schema = found.iter().find_map(|at| definition.pointer(at));
+        let names = schema.and_then(|schema| schema.pointer(&format!("/properties/{property}/items/enum")));
+        names
+            .and_then(serde_json::Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(|n| n.as_str())
+            .map(str::to_owned)
+            .collect()
+    }
+    fn offered<P: Provider>(pass: &Pass<'_>, provider: P) -> Result<[Vec<String>; 4], Box<dyn std::error::Error>> {
+        let definitions = [
+            (pass.tool(provider, Dynamic), "spans"),
+            (pass.summary_tool(provider, Dynamic), "spans"),
+            (pass.tool(provider, Static), "lanes"),
+            (pass.summary_tool(provider, Static), "lanes"),
+        ];
+        let mut found = <[Vec<String>; 4]>::default();
+        for (found, (definition, property)) in found.iter_mut().zip(definitions) {
+            let definition = definition.ok_or("something is offered")?;
+            check(provider, &definition)?;
+            *found = names(&definition, property);
+        }
+        Ok(found)
+    }
+    let mut window = filled()?;
+    let recap = with_pass(&mut window, |pass| {
+        let proposal = pass.parse(&summarize(["s3"], "y".repeat(500)))?;
+        let Passed::Pruned(report) = pass.apply(proposal).wait()? else { return Err("unchanged".into()) };
+        report.summaries().first().copied().ok_or_else(|| Box::<dyn std::error::Error>::from("one summary"))
+    })??;
+    let all = with_pass(&mut window, |pass| {
+        Ok::<_, Box<dyn std::error::Error>>([
+            offered(&pass, OpenAiChat)?,
+            offered(&pass, OpenAiResponses)?,
+            offered(&pass, Anthropic)?,
+            offered(&pass, Gemini)?,
+            offered(&pass, Mcp)?,
+        ])
+    })??;
+    let work: Vec<_> = (4..=7).map(|number| id(number).to_string()).collect();
+    let with_summary = [work.clone(), vec![recap.to_string()]].concat();
+    // A summary may leave, and is no source of another one (R4).
+    let expected = [with_summary, work, vec!["work".into(), "recap".into()], vec!["work".into()]];
+    for found in all {
+        assert_eq!(found, expected);
+    }
+    Ok(())
+}
+
+/// R3 to R5: a summary by an answer, evicted by a later one, never summarized again.
+#[test]
+fn a_summary_leaves_like_any_span_and_is_no_source() -> Outcome {
+    let mut window = filled()?;
+    let answer = summarize(["s3", "s4"], "y".repeat(700));
+    let report = pruned(&mut window, &answer)?;
+    let [summary] = report.summaries() else { return Err("one summary".into()) };
+    assert_eq!(window.derivation(*summary).map(|from| from.sources().to_vec()), Some(vec![id(3), id(4)]));
+    assert!(report.tombstones().iter().all(|tombstone| tombstone.replaced_by() == Some(*summary)));
+    consistent(&window);
+    let again = summarize([summary.to_string(), "s5".into()], "z");
+    assert!(matches!(refused(&mut window, &again)?, ProposalError::DerivedSource { lane: "recap", .. }));
+    let evicted = pruned(&mut window, &Answer::prune([summary.to_string()]))?;
+    assert_eq!(evicted.tombstones()[0].derivation(), [id(3), id(4)]);
+    consistent(&window);
+    assert_eq!(window.undo(&evicted).wait()?, [*summary]);
+    assert_eq!(window.undo(&report).wait()?, [id(3), id(4)]);
+    consistent(&window);
+    // Undone once; there is nothing to undo a second time.
+    let before = texts(&window);
+    assert!(window.undo(&report).wait().is_err());
+    assert_eq!(texts(&window), before);
+    Ok(())
+}
+
+/// R16: whichever part is named, the exchange leaves as a whole; in two parts of an answer it cannot leave twice.
+#[test]
+fn an_exchange_named_by_one_part_leaves_as_a_whole() -> Outcome {
+    let mut window = filled()?;
+    let lanes = window.lanes();
+    let call = lanes.work.push(NewSpan::model("c".repeat(500)).calls(["a", "b"]))?;
+    let first = lanes.work.push(NewSpan::tool("run", "r".repeat(500)).answers("a"))?;
+    lanes.rules.push("in between")?;
+    let second = lanes.work.push(NewSpan::tool("run", "q".repeat(500)).answers("b"))?;
+    for named in [vec![call], vec![first], vec![second], vec![second, call]] {
+        let names = named.iter().map(SpanId::to_string);
+        let report = pruned(&mut window, &Answer::prune(names))?;
+        let left: Vec<_> = report.tombstones().iter().map(|tombstone| tombstone.span()).collect();
+        assert_eq!(left, [call, first, second]);
+        assert_eq!(window.undo(&report).wait()?, left);
+    }
+    let twice = Answer::prune([call.to_string()]).summarize([second.to_string()], "ran it");
+    assert!(matches!(refused(&mut window, &twice)?, ProposalError::Overlap { .. }));
+    // A result in a lane that never leaves holds the whole exchange.
+    let held = window.lanes().work.push(NewSpan::model("c".repeat(500)).calls(["c"]))?;
+    window.lanes().limits.push(NewSpan::tool("run", "the quota is 3").answers("c"))?;
+    let held = Answer::prune([held.to_string()]);
+    assert!(matches!(refused(&mut window, &held)?, ProposalError::Kept { lane: "limits", .. }));
+    Ok(())
+}
+
+/// R15: the index offers no protected span, yet one that is named and stored may become a pointer; a rationale may not
+/// (R13), nor what is too new.
+#[test]
+fn what_is_not_offered_is_judged_by_its_own_rule() -> Outcome {
+    let mut window = filled()?;
+    let offered = with_pass(&mut window, |pass| pass.index().offers().iter().map(|o| o.lane()).collect::<Vec<_>>())?;
+    assert_eq!(offered, ["work"; 5]);
+    let report = pruned(&mut window, &Answer::prune(["s2", "s9"]).with_rationale("the schema was read again"))?;
+    let lanes: Vec<_> = report.tombstones().iter().map(|tombstone| tombstone.lane().to_owned()).collect();
+    assert_eq!(lanes, ["schema", "failed"]);
+    let rationale = report.rationale().ok_or("there is a lane for it")?.to_string();
+    let named = refused(&mut window, &Answer::prune([rationale]))?;
+    assert!(matches!(named, ProposalError::NeverCandidate { lane: "decisions", .. }));
+
+    let mut window = self::window(limits().keep(1_500))?;
+    for _ in 0..6 {
+        window.lanes().work.push("w".repeat(1_000))?;
+    }
+    let offered = with_pass(&mut window, |pass| pass.index().offers().len())?;
+    assert_eq!(offered, 4, "the sixth, and the fifth, which reaches into the newest 1,500");
+    assert!(matches!(
+        refused(&mut window, &Answer::prune(["s1", "s5"]))?,
+        ProposalError::Recent { span, keep: 1_500 } if span == id(5)
+    ));
+    Ok(())
+}
+
+/// By lane, whatever the capitals: each candidate in it.
+#[test]
+fn lanes_are_named_in_any_case_and_only_those_offered() -> Outcome {
+    for name in ["work", "Work", " WORK "] {
+        let mut window = filled()?;
+        let report = pruned(&mut window, &Answer::prune([name]))?;
+        let left: Vec<_> = report.tombstones().iter().map(|tombstone| tombstone.span()).collect();
+        assert_eq!(left, [3, 4, 5, 6, 7].map(id), "{name}");
+    }
+    let mut window = filled()?;
+    for lane in ["schema", "rules", "LIMITS", "decisions"] {
+        let refused = refused(&mut window, &Answer::prune(["work", lane]))?;
+        let expected = "work, recap";
+        assert!(matches!(&refused, ProposalError::LaneNotOffered { offered, .. } if offered == expected), "{refused}");
+    }
+    let sources = summarize(["recap"], "all of it");
+    assert!(
+        matches!(refused(&mut window, &sources)?, ProposalError::LaneNotOffered { offered, .. } if offered == "work")
+    );
+    // Lanes and ids are two forms; a mixture is neither.
+    assert!(
+        matches!(refused(&mut window, &Answer::prune(["work", "s3"]))?, ProposalError::NoId { name, .. } if name == "work")
+    );
+    let response = serde_json::json!({
+        "stop_reason": "tool_use", "type": "message", "role": "assistant",
+        "content": [{ "type": "tool_use", "id": "t", "name": "prune_context", "input": { "lanes": ["wrok"] } }],
+    });
+    let misspelt = Answer::read(Anthropic, &response)?;
+    assert!(matches!(refused(&mut window, &misspelt)?, ProposalError::NoLane { name, .. } if name == "wrok"));
+    assert!(matches!(Answer::read(Anthropic, &serde_json::json!({})), Err(AnswerError::NotAResponse { .. })));
+    Ok(())
+}
+
+/// R11: what passes really cost is what the next one is expected to: up at once, down slowly, and no further than what
+/// the trigger leaves.
+#[test]
+fn prices_follow_what_passes_cost() -> Outcome {
+    let mut window = filled()?;
+    let declared = window.prices();
+    assert_eq!((declared.index, declared.rationale, declared.rationale_exceeds_policy), (600, 400, false));
+    let read = with_pass(&mut window, |pass| pass.index().tokens())?;
+    pruned(&mut window, &Answer::prune(["s3"]).spent(40))?;
+    let cheaper = window.prices();
+    assert_eq!(cheaper.index, 600 - (600 - read).div_ceil(4));
+    assert_eq!(cheaper.rationale, 400 - 360_u64.div_ceil(4));
+    assert!(cheaper.pointer < declared.pointer, "shorter than the longest name it was priced for");
+    let more = |window: &mut Window<Agent, Memory>| -> Outcome {
+        for _ in 0..4 {
+            window.lanes().work.push("m".repeat(1_000))?;
+        }
+        Ok(())
+    };
+    more(&mut window)?;
+    pruned(&mut window, &Answer::prune(["s4"]).spent(1_000))?;
+    assert_eq!(window.prices().rationale, 1_000);
+    more(&mut window)?;
+    pruned(&mut window, &Answer::prune(["s5"]).spent(50_000))?;
+    let dearest = window.prices();
+    // Of 24,000 the trigger leaves 4,000, of which the index takes 600.
+    assert_eq!((dearest.rationale, dearest.rationale_exceeds_policy), (3_400, true));
+    // The gate goes by it: what would have been enough is not any more.
+    let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("too dear")?;
+    assert_eq!(refusal.reason().reason(), "insufficient_reclamation");
+    Ok(())
+}
+
+/// The state of a struct that keeps no rationale and has nowhere to put a summary.
+#[derive(keepspan::ContextState)]
+struct Bare {
+    #[evictable(otherwise)]
+    work: keepspan::Spans,
+}
+
+#[test]
+fn without_a_lane_for_it_there_is_no_summary_and_no_rationale() -> Outcome {
+    let episode = Episode::new("e", "p").budget(limits());
+    let mut window = Window::<Bare, _>::open_with(memory(), episode, OneByteAToken)?;
+    for _ in 0..6 {
+        window.lanes().work.push("w".repeat(1_000))?;
+    }
+    let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+    assert!(pass.tool(Mcp, Static).is_some() && pass.summary_tool(Mcp, Static).is_none());
+    let refused = pass.parse(&summarize(["s1"], "w")).err();
+    assert!(matches!(refused, Some(ProposalError::NoDerivedLane)), "{refused:?}");
+    let proposal = pass.parse(&Answer::prune(["s1"]).with_rationale("r".repeat(200)))?;
+    assert_eq!(pass.preview(&proposal)?.rationale, 0);
+    let Passed::Pruned(report) = pass.apply(proposal).wait()? else { return Err("unchanged".into()) };
+    assert_eq!((report.rationale(), report.pass().kept, report.pass().rationale), (None, 0, 202));
+    assert_eq!(window.render().len(), 6);
     Ok(())
 }
 

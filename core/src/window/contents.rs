@@ -76,11 +76,11 @@ pub struct Contents {
     pub(crate) changes: u64,
     /// Spans that a later read of the same subject took the place of.
     pub(crate) reads: Reads,
-    /// What a usual pointer takes, in tokens: a candidate is larger. It stays what it was, so that the same lanes named
-    /// again name nothing new (rule R24).
-    pub(crate) least: u64,
     /// What a candidate's line in an index usually takes, in tokens.
     pub(crate) line_price: u64,
+    /// What a pointer that stands alone usually takes, in tokens: a candidate is larger. It stays what it was, so that the
+    /// same lanes named again name nothing new (rule R24).
+    pub(crate) pointer_price: u64,
     pub(crate) classes: Box<[Class]>,
     names: Names,
 }
@@ -147,8 +147,8 @@ impl Contents {
             trusts_estimates: episode.trusts_estimates,
             cache: None,
             changes: 0,
-            least: 0,
             line_price: 1,
+            pointer_price: 1,
             classes: lanes.iter().map(Class::of).collect(),
             names: Names::default(),
         }
@@ -403,8 +403,7 @@ impl Contents {
             counter.text(&text).map_or(bytes, |count| u64::from(count.tokens()))
         });
         self.ledger = Ledger::new(self.episode.clone(), self.budget, pointer);
-        self.least = pointer;
-        self.line_price = line.max(1);
+        (self.line_price, self.pointer_price) = (line.max(1), pointer.max(1));
     }
 
     /// Prices a pointer with the window's own counter (rule R25).

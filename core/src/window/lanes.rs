@@ -208,14 +208,14 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         Step::new(self.shared, Discard { lane: F::AT.0, span, mutation })
     }
 
-    /// The ids of this lane's spans whose text is in the window, oldest first. O(spans of the episode).
+    /// The ids of this lane's spans whose text is in the window, oldest first. O(resident spans).
     pub fn resident(&self) -> Vec<SpanId> {
-        self.shared.lock().in_lane(F::AT.0, super::table::Residency::Resident)
+        self.shared.lock().resident_in(F::AT.0)
     }
 
     /// The ids of this lane's spans that are pointers now, oldest first. O(spans of the episode).
     pub fn evicted(&self) -> Vec<SpanId> {
-        self.shared.lock().in_lane(F::AT.0, super::table::Residency::Evicted)
+        self.shared.lock().evicted_in(F::AT.0)
     }
 
     /// The token count of a span, as it was counted when it entered.

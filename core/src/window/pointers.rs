@@ -131,10 +131,9 @@ impl Pointers {
 }
 
 impl Edit {
-    /// What a pointer that it adds takes on average, in tokens.
-    pub(crate) fn average(&self) -> Option<u64> {
-        let added = u64::try_from(self.insert.len()).ok()?;
-        self.come().checked_div(added)
+    /// How many pointers it adds.
+    pub(crate) fn added(&self) -> u64 {
+        u64::try_from(self.insert.len()).unwrap_or(u64::MAX)
     }
 
     /// The tokens of the pointers that it adds.

@@ -72,8 +72,12 @@ impl Message {
 }
 
 impl Contents {
-    pub(crate) fn in_lane(&self, lane: u16, residency: Residency) -> Vec<SpanId> {
-        let wanted = |entry: &Entry| entry.lane == lane && entry.residency == residency;
+    pub(crate) fn resident_in(&self, lane: u16) -> Vec<SpanId> {
+        self.table.resident().filter(|(_, entry)| entry.lane == lane).map(|(span, _)| span).collect()
+    }
+
+    pub(crate) fn evicted_in(&self, lane: u16) -> Vec<SpanId> {
+        let wanted = |entry: &Entry| entry.lane == lane && entry.residency == Residency::Evicted;
         self.table.iter().filter(|(_, entry)| wanted(entry)).map(|(span, _)| span).collect()
     }
 

@@ -71,11 +71,26 @@ pub(crate) struct Table {
 #[derive(Debug)]
 struct Block {
     entries: Vec<Entry>,
-    /// How many of them are resident: a block of pointers is passed over as a whole.
-    resident: u32,
+    /// One bit for each of them that is resident, so that a walk passes over pointers, 64 at a time.
+    resident: [u64; WORDS],
 }
 
 const BLOCK: usize = 512;
+const WORDS: usize = BLOCK / 64;
+
+impl Block {
+    fn mark(&mut self, at: usize, resident: bool) {
+        let bit = 1_u64 << (at & 63);
+        if let Some(word) = self.resident.get_mut(at >> 6) {
+            *word = if resident { *word | bit } else { *word & !bit };
+        }
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.mark(self.entries.len(), entry.is_resident());
+        self.entries.push(entry);
+    }
+}
 
 impl Table {
     pub(crate) fn next_id(&self) -> SpanId {
@@ -84,17 +99,14 @@ impl Table {
 
     pub(crate) fn push(&mut self, entry: Entry) -> SpanId {
         let id = self.next_id();
-        let resident = u32::from(entry.residency == Residency::Resident);
         match self.blocks.last_mut() {
-            Some(block) if block.entries.len() < BLOCK => {
-                block.entries.push(entry);
-                block.resident = block.resident.saturating_add(resident);
-            }
+            Some(block) if block.entries.len() < BLOCK => block.push(entry),
             // The first block grows as a `Vec` does, so that a small window stays small.
             _ => {
-                let mut entries = Vec::with_capacity(if self.blocks.is_empty() { 0 } else { BLOCK });
-                entries.push(entry);
-                self.blocks.push(Block { entries, resident });
+                let entries = Vec::with_capacity(if self.blocks.is_empty() { 0 } else { BLOCK });
+                let mut block = Block { entries, resident: [0; WORDS] };
+                block.push(entry);
+                self.blocks.push(block);
             }
         }
         self.length = id.number();
@@ -104,15 +116,11 @@ impl Table {
     /// Changes where a span's text is; gives the entry and whether it was resident.
     pub(crate) fn move_to(&mut self, id: SpanId, residency: Residency) -> Option<(&mut Entry, bool)> {
         let (block, at) = Self::place(id)?;
-        let Block { entries, resident } = self.blocks.get_mut(block)?;
-        let entry = entries.get_mut(at)?;
-        let was = entry.residency == Residency::Resident;
+        let block = self.blocks.get_mut(block)?;
+        block.mark(at, residency == Residency::Resident && at < block.entries.len());
+        let entry = block.entries.get_mut(at)?;
+        let was = entry.is_resident();
         entry.residency = residency;
-        match (was, residency == Residency::Resident) {
-            (true, false) => *resident = resident.saturating_sub(1),
-            (false, true) => *resident = resident.saturating_add(1),
-            _ => {}
-        }
         Some((entry, was))
     }
 
@@ -135,16 +143,29 @@ impl Table {
         (1..).map(SpanId::mint).zip(self.blocks.iter().flat_map(|block| &block.entries))
     }
 
-    /// The resident spans, oldest first. O(blocks + spans of blocks that have one).
+    /// The resident spans, oldest first. O(resident spans + blocks).
     pub(crate) fn resident(&self) -> impl Iterator<Item = (SpanId, &Entry)> {
-        (0_u64..).zip(&self.blocks).filter(|(_, block)| block.resident > 0).flat_map(|(at, block)| {
-            let first = at.saturating_mul(BLOCK as u64).saturating_add(1);
-            let ids = (first..).map(SpanId::mint);
-            ids.zip(&block.entries).filter(|(_, entry)| entry.is_resident())
+        (0_u64..).step_by(BLOCK).zip(&self.blocks).flat_map(|(first, block)| {
+            let words = (first..).step_by(64).zip(block.resident).zip(block.entries.chunks(64));
+            words.flat_map(|((first, word), entries)| {
+                bits(word).filter_map(move |at| {
+                    let id = SpanId::mint(first.saturating_add(u64::from(at)).saturating_add(1));
+                    Some((id, entries.get(usize::try_from(at).ok()?)?))
+                })
+            })
         })
     }
 
     pub(crate) fn len(&self) -> u64 {
         self.length
     }
+}
+
+/// The places of the bits that are set, lowest first.
+fn bits(mut word: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let at = word.trailing_zeros();
+        word &= word.checked_sub(1)?;
+        Some(at)
+    })
 }

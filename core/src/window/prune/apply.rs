@@ -77,10 +77,10 @@ pub struct Priced {
     edit: Edit,
     summaries: Vec<Summary>,
     rationale: Option<Entry>,
-    gross: u64,
+    pub(super) gross: u64,
     pointers: u64,
     kept: u64,
-    before: u64,
+    pub(super) before: u64,
     pub(super) after: u64,
 }
 
@@ -122,7 +122,7 @@ impl<'w, St> Operation<'w, St> for Apply {
             return Ok(Plan::new(Applied { change: None, pass, offered }));
         }
         contents.vet(&proposal)?;
-        let change = contents.change(proposal, counter)?;
+        let change = contents.change(contents.priced(proposal, counter)?)?;
         let first = change.tombstones.iter().map(Tombstone::span).min();
         let cache = contents.cache_cost(first.map(|first| contents.tokens_before(first)));
         let pass = PassRecord { index, rationale, cache, ..change.pass(contents) };
@@ -136,8 +136,16 @@ impl<'w, St> Operation<'w, St> for Apply {
             contents.ledger.unchanged(&pass, offered);
             return Outcome::Unchanged;
         };
-        contents.ledger.passed(&pass, change.priced.edit.average(), offered);
+        contents.ledger.passed(&pass, change.priced.each_pointer(), offered);
         Outcome::Pruned(contents.carry_out(change, pass))
+    }
+}
+
+impl Priced {
+    /// What each new pointer adds to the window; summaries are no pointers.
+    fn each_pointer(&self) -> Option<u64> {
+        let summaries = self.summaries.iter().map(|summary| u64::from(summary.entry.tokens));
+        summaries.fold(self.pointers, u64::saturating_sub).checked_div(self.edit.added())
     }
 }
 
@@ -169,9 +177,8 @@ impl Contents {
         Ok(Preview { before, after, gross, pointers, rationale: kept })
     }
 
-    /// Prices a proposal and makes its tombstones. O(spans it names).
-    pub(super) fn change(&self, proposal: Proposal, counter: &dyn TokenCounter) -> Result<Change, ApplyError> {
-        let priced = self.priced(proposal, counter)?;
+    /// Makes the tombstones of what makes the window smaller. O(spans it names).
+    pub(super) fn change(&self, priced: Priced) -> Result<Change, ApplyError> {
         let Priced { before, after, .. } = priced;
         if after >= before {
             return Err(ApplyError::NotSmaller { before, after });

@@ -1,10 +1,14 @@
 //! Without a model: a fixed order frees the space when none may decide (rule R14).
 
-use std::{cmp::Reverse, collections::HashMap, marker::PhantomData};
+use std::{
+    cmp::Reverse,
+    collections::{HashMap, HashSet},
+    marker::PhantomData,
+};
 
 use super::{Proposal, Report};
 use crate::{
-    ApplyError, FallBackError, Origin, SpanId, TokenCounter,
+    ApplyError, FallBackError, Origin, SpanId, SummarizeError, TokenCounter,
     accounting::PassRecord,
     gate::Refused,
     policy::Act,
@@ -13,9 +17,10 @@ use crate::{
         Operation, Shared,
         candidates::{Class, Standing, Unit},
         contents::Contents,
-        prune::apply::Change,
+        prune::apply::{Change, Priced},
         step::Plan,
         summarize::{self, SummaryText},
+        table::Entry,
     },
 };
 
@@ -85,7 +90,7 @@ impl Fallback for SupersededReads {
             last.insert((entry.name, entry.digest), span);
         }
         move |unit| {
-            let repeated = |span, entry: &crate::window::table::Entry| {
+            let repeated = |span, entry: &Entry| {
                 contents.reads.is_superseded(span)
                     || entry.origin == Origin::Tool
                         && last.get(&(entry.name, entry.digest)).is_some_and(|last| *last > span)
@@ -145,7 +150,7 @@ impl<'w, St, B: Fallback> Operation<'w, St> for FallBack<B> {
         let Some(chosen) = contents.choose::<B>(counter)? else {
             return Ok(Plan::new(Freeing::Nothing(self.refused)));
         };
-        let change = contents.change(chosen, counter)?;
+        let change = contents.change(chosen)?;
         let pass = change.pass(contents);
         let first = Event::FellBack { strategy: B::NAME.into(), pass: pass.clone() };
         let events = contents.events(first, &change);
@@ -168,14 +173,13 @@ impl<'w, St, B: Fallback> Operation<'w, St> for FallBack<B> {
 /// How far a fallback got with the first so many units.
 struct Reached {
     units: usize,
-    taken: Proposal,
-    after: u64,
+    priced: Priced,
 }
 
 impl Contents {
     /// What leaves: the fewest units, in order, that bring the request below the trigger; with protected lanes only as
     /// far as the limit asks. `None` when nothing has to, or nothing can.
-    fn choose<B: Fallback>(&self, counter: &dyn TokenCounter) -> Result<Option<Proposal>, FallBackError> {
+    fn choose<B: Fallback>(&self, counter: &dyn TokenCounter) -> Result<Option<Priced>, FallBackError> {
         let budget = self.budget.ok_or(FallBackError::NoBudget)?;
         let (before, limit, goal) = (self.request(), budget.limit(), budget.trigger().saturating_sub(1));
         if B::TEMPLATE && self.derived_lane().is_none() {
@@ -184,42 +188,53 @@ impl Contents {
         if before <= goal {
             return Ok(None);
         }
-        let soft = |units: &[Unit]| 0..units.partition_point(|unit| unit.class < Class::Protected);
-        let (mut units, mut template) = (self.in_order::<B>(self.least), B::TEMPLATE);
-        let mut reached = self.fewest(&units, soft(&units), goal, template, counter)?;
-        // Small ones too, since a thousand neighbours fold into one pointer; then without the template.
-        for other in [true, false].into_iter().filter(|other| B::TEMPLATE || !other) {
-            if reached.after > goal {
-                let all = self.in_order::<B>(0);
-                let further = self.fewest(&all, soft(&all), goal, other, counter)?;
-                if further.after < reached.after {
-                    (units, template, reached) = (all, other, further);
-                }
+        let units = self.in_order::<B>();
+        let soft = units.partition_point(|unit| unit.class < Class::Protected);
+        let mut template = B::TEMPLATE;
+        let mut reached = self.fewest(&units, 0..soft, goal, template, counter)?;
+        if template && reached.priced.after > goal {
+            let pointers = self.fewest(&units, 0..soft, goal, false, counter)?;
+            if pointers.priced.after < reached.priced.after {
+                (reached, template) = (pointers, false);
             }
         }
-        if reached.after > limit {
-            reached = self.fewest(&units, soft(&units).end..units.len(), limit, template, counter)?;
+        if reached.priced.after > limit {
+            reached = self.fewest(&units, soft..units.len(), limit, template, counter)?;
         }
-        if reached.after > limit {
-            return Err(self.unfittable(reached.after, limit));
+        let Reached { units: taken, priced } = reached;
+        match priced.after {
+            after if after > limit => Err(self.unfittable(after, limit, &units)),
+            after => Ok(Some(priced).filter(|_| taken > 0 && after < before)),
         }
-        Ok(Some(reached.taken).filter(|taken| !taken.is_empty() && reached.after < before))
     }
 
-    /// The units that may leave without a model, in the order in which they do: of what folds, all above `least` tokens.
-    fn in_order<B: Fallback>(&self, least: u64) -> Vec<Unit> {
-        let least = |class| if class == Class::Evictable { least } else { self.least };
-        let leaves = |unit: &Unit| {
-            unit.class < Class::Kept && unit.standing == Standing::Free && unit.tokens > least(unit.class)
-        };
+    /// The units that may leave without a model, in the order in which they do; of a class, the smallest ones last.
+    fn in_order<B: Fallback>(&self) -> Vec<Unit> {
+        let pointer = self.pointer_price;
         let mut units: Vec<_> = self.units().filter(leaves).collect();
+        let folding = self.folding(&units, pointer);
+        units.retain(|unit| unit.tokens > pointer || folding.binary_search(&unit.span).is_ok());
         let rank = B::rank(self);
-        units.sort_by_cached_key(|unit| (unit.class, rank(unit)));
+        units.sort_by_cached_key(|unit| (unit.class, unit.tokens <= pointer, rank(unit)));
         units
     }
 
+    /// The evictable spans that take more, with the neighbours that leave with them, than the one pointer they fold into;
+    /// ascending.
+    fn folding(&self, units: &[Unit], pointer: u64) -> Vec<SpanId> {
+        let evictable = units.iter().filter(|unit| unit.class == Class::Evictable);
+        let mut spans: Vec<_> = evictable.flat_map(|unit| self.unit(unit.span)).collect();
+        spans.sort_unstable_by_key(|(span, _)| *span);
+        let tokens = |run: &&[(SpanId, &Entry)]| {
+            run.iter().fold(0_u64, |sum, (_, entry)| sum.saturating_add(u64::from(entry.tokens)))
+        };
+        let runs = spans.chunk_by(|(one, _), (other, _)| one.next() == *other).filter(|run| tokens(run) > pointer);
+        runs.flatten().map(|(span, _)| *span).collect()
+    }
+
     /// The fewest leading units, more than `among.start`, that bring the request to `goal`; all of `among` when none do.
-    /// A guess by the prices, then doubled steps and halves: O(units taken · log).
+    /// Each trial guesses by what the last one freed, now and then by halves, since a guess can go on missing by little:
+    /// O(units taken), a few times over.
     fn fewest(
         &self,
         units: &[Unit],
@@ -228,41 +243,50 @@ impl Contents {
         template: bool,
         counter: &dyn TokenCounter,
     ) -> Result<Reached, FallBackError> {
-        let try_out = |count: usize| -> Result<Reached, FallBackError> {
-            let (taken, after) = self.taking(units.get(..count).unwrap_or_default(), template, counter)?;
-            Ok(Reached { units: count, taken, after })
-        };
+        let try_out = |count: usize| self.reached(units, count, template, counter);
+        let (mut fails, mut found, mut at) = (among.start, None::<Reached>, self.guess(units, goal));
         if among.is_empty() {
             return try_out(among.end);
         }
-        let (mut fails, mut found) = (among.start, None::<Reached>);
-        let (mut at, mut stride) = (self.guess(units, goal).clamp(among.start.saturating_add(1), among.end), 1);
-        loop {
-            let reached = try_out(at)?;
-            if reached.after > goal {
-                fails = at;
-                if at >= among.end {
-                    return Ok(reached);
-                }
-            } else {
+        for trial in 1_u32.. {
+            let most = found.as_ref().map_or(among.end, |found| found.units.saturating_sub(1));
+            let reached = try_out(at.max(fails.saturating_add(1)).min(most))?;
+            let next = first_taking(units, needed(&reached.priced, goal));
+            if reached.priced.after <= goal {
                 found = Some(reached);
+            } else if reached.units >= among.end {
+                return Ok(reached);
+            } else {
+                fails = reached.units;
             }
-            let next = match &found {
-                Some(found) if found.units <= fails.saturating_add(1) => break,
-                Some(found) if fails == among.start => found.units.saturating_sub(stride).max(fails.saturating_add(1)),
-                Some(found) => fails.midpoint(found.units),
-                None => at.saturating_add(stride).min(among.end),
+            at = match found {
+                Some(found) if found.units <= fails.saturating_add(1) => return Ok(found),
+                Some(ref found) if trial.is_multiple_of(4) => fails.midpoint(found.units),
+                None if trial.is_multiple_of(4) => fails.saturating_mul(2),
+                _ => next,
             };
-            (at, stride) = (next, stride.saturating_mul(2));
         }
-        match found {
-            Some(found) => Ok(found),
-            None => try_out(among.end),
+        try_out(among.end)
+    }
+
+    /// What the first `count` units leave as. A template's list that is no shorter than its sources gives way to pointers.
+    fn reached(
+        &self,
+        units: &[Unit],
+        count: usize,
+        template: bool,
+        counter: &dyn TokenCounter,
+    ) -> Result<Reached, FallBackError> {
+        let taken = units.get(..count).unwrap_or_default();
+        let mut priced = self.priced(self.taking(taken, template), counter);
+        if let Err(ApplyError::Summary(SummarizeError::NotSmaller { .. })) = priced {
+            priced = self.priced(self.taking(taken, false), counter);
         }
+        Ok(Reached { units: count, priced: priced? })
     }
 
     fn guess(&self, units: &[Unit], goal: u64) -> usize {
-        let pointer = self.ledger.prices().pointer;
+        let pointer = self.pointer_price;
         let mut left = self.request();
         let enough = |unit: &Unit| {
             left = left.saturating_sub(unit.tokens.saturating_sub(pointer));
@@ -271,28 +295,8 @@ impl Contents {
         units.iter().position(enough).map_or(units.len(), |at| at.saturating_add(1))
     }
 
-    /// What these units leave as, and what the request takes then: with a template, one summary of the evictable ones if it
-    /// is smaller than they are; pointers otherwise.
-    fn taking(
-        &self,
-        units: &[Unit],
-        template: bool,
-        counter: &dyn TokenCounter,
-    ) -> Result<(Proposal, u64), FallBackError> {
-        if template {
-            let taken = self.leaving(units, true);
-            match self.priced(taken.clone(), counter) {
-                Ok(priced) => return Ok((taken, priced.after)),
-                Err(ApplyError::Summary(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let taken = self.leaving(units, false);
-        let after = self.priced(taken.clone(), counter)?.after;
-        Ok((taken, after))
-    }
-
-    fn leaving(&self, units: &[Unit], template: bool) -> Proposal {
+    /// What these units leave as: pointers, or with a template one summary of the evictable ones.
+    fn taking(&self, units: &[Unit], template: bool) -> Proposal {
         let spans = |units: &mut dyn Iterator<Item = &Unit>| {
             let mut spans: Vec<_> = units.flat_map(|unit| self.unit(unit.span)).map(|(span, _)| span).collect();
             spans.sort_unstable();
@@ -314,10 +318,36 @@ impl Contents {
         summarize::by_template(lines.join("\n"))
     }
 
-    fn unfittable(&self, needed: u64, budget: u64) -> FallBackError {
+    fn unfittable(&self, needed: u64, budget: u64, left: &[Unit]) -> FallBackError {
         let mut held = self.tally().held;
         let fixed = self.budget.map_or(0, |budget| budget.fixed());
-        held.protected = 0;
+        // Whatever may leave has left, but for what its pointer outweighs.
+        let left: HashSet<_> = left.iter().map(|unit| unit.span).collect();
+        let small = self.units().filter(|unit| leaves(unit) && !left.contains(&unit.span));
+        held.small = small.fold(0, |sum, unit| sum.saturating_add(unit.tokens));
+        (held.protected, held.rationales) = (0, 0);
         FallBackError::Unfittable { needed, budget, fixed, held }
     }
+}
+
+/// What has to be taken to come to `goal`, in tokens, if it goes on as in this trial.
+fn needed(trial: &Priced, goal: u64) -> u64 {
+    let freed = u128::from(trial.before.saturating_sub(trial.after));
+    let part = u128::from(trial.gross).saturating_mul(u128::from(trial.before.saturating_sub(goal)));
+    part.checked_div(freed).and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or(u64::MAX)
+}
+
+/// How many of the first units take so many tokens, or all.
+fn first_taking(units: &[Unit], tokens: u64) -> usize {
+    let mut left = tokens;
+    let enough = |unit: &Unit| {
+        left = left.saturating_sub(unit.tokens);
+        left == 0
+    };
+    units.iter().position(enough).map_or(units.len(), |at| at.saturating_add(1))
+}
+
+/// Whether a unit may leave without a model (rule R14).
+fn leaves(unit: &Unit) -> bool {
+    unit.class < Class::Kept && unit.standing == Standing::Free
 }

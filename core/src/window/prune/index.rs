@@ -1,10 +1,10 @@
 //! What a model is shown to decide by: one line a candidate, within the price that the gate was told.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use crate::{
     CounterError, SpanId, TokenCounter,
-    pointer::{Plain, ToolName},
+    pointer::{LONGEST_NAME, plain},
     tool::MAX_OFFERED,
     window::{candidates::Unit, contents::Contents, table::Entry},
 };
@@ -102,18 +102,27 @@ impl Contents {
     /// Offers the largest candidates that fit `price` tokens, evictable lanes before summaries. Each line is counted once:
     /// a line ends in a newline and the next begins with a letter, where the counts of tokenizers add up.
     pub(super) fn index(&self, price: u64, counter: &dyn TokenCounter) -> Result<Index, CounterError> {
-        let mut units: Vec<_> = self.units().filter(|unit| self.is_candidate(unit)).collect();
         let rank = |unit: &Unit| (unit.class, std::cmp::Reverse(unit.tokens), unit.span);
-        let all = units.len();
-        if let Some(last) = units.len().checked_sub(1).filter(|last| *last >= MAX_OFFERED) {
-            units.select_nth_unstable_by_key(MAX_OFFERED.min(last), rank);
-            units.truncate(MAX_OFFERED);
-        }
+        let (mut units, mut all) = (Vec::new(), 0_u64);
+        self.units().filter(|unit| self.is_candidate(unit)).for_each(|unit| {
+            // Twice as many as are offered are kept, so that each is compared a few times, whatever the window holds.
+            if units.len() >= MAX_OFFERED.saturating_mul(2) {
+                units.select_nth_unstable_by_key(MAX_OFFERED, rank);
+                units.truncate(MAX_OFFERED);
+            }
+            units.push(unit);
+            all = all.saturating_add(1);
+        });
         units.sort_unstable_by_key(rank);
-        let mut index = Index { offers: Vec::new(), tokens: 0, left_out: 0 };
+        units.truncate(MAX_OFFERED);
+        let mut index = Index { offers: Vec::with_capacity(units.len()), tokens: 0, left_out: 0 };
+        let mut line = String::new();
         for unit in units {
             let offer = self.offer(&unit);
-            let tokens = u64::from(counter.text(&format!("{offer}\n"))?.tokens());
+            line.clear();
+            // Writing to a `String` never fails.
+            let _ = writeln!(line, "{offer}");
+            let tokens = u64::from(counter.text(&line)?.tokens());
             let sum = index.tokens.saturating_add(tokens);
             // A shorter line further down may fit, but the order says what is worth more.
             if sum > price {
@@ -122,7 +131,7 @@ impl Contents {
             index.tokens = sum;
             index.offers.push(offer);
         }
-        index.left_out = u64::try_from(all.saturating_sub(index.offers.len())).unwrap_or(u64::MAX);
+        index.left_out = all.saturating_sub(u64::try_from(index.offers.len()).unwrap_or(u64::MAX));
         index.offers.sort_unstable_by_key(|offer| offer.span);
         Ok(index)
     }
@@ -141,10 +150,22 @@ impl Contents {
 
     /// The tool a span came from and how its text begins, on one line.
     pub(super) fn first_words(&self, entry: &Entry) -> String {
-        let mut line = self.name(entry).map_or_else(String::new, |name| format!("{} ", ToolName(name)));
+        let name = self.name(entry);
+        let mut line =
+            String::with_capacity(name.map_or(0, |name| name.len()).min(LONGEST_NAME).saturating_add(PREVIEW + 1));
+        if let Some(name) = name {
+            line.extend(name.chars().take(LONGEST_NAME).map(plain).chain([' ']));
+        }
+        let named = line.len();
         let text = entry.content.as_ref().and_then(|content| content.as_text()).unwrap_or("bytes");
-        let words = text.split_whitespace().flat_map(|word| [word, " "]).flat_map(str::chars).take(PREVIEW);
-        line.push_str(Plain(&words.collect::<String>()).to_string().trim_end());
+        let mut blank = true;
+        // Of blanks in a row the first is shown, as a space; of those before the first word none.
+        let words = text.chars().filter_map(|c| {
+            let inside = !std::mem::replace(&mut blank, c.is_whitespace());
+            if blank { inside.then_some(' ') } else { Some(plain(c)) }
+        });
+        line.extend(words.take(PREVIEW));
+        line.truncate(line.trim_end().len().max(named));
         line
     }
 

@@ -235,7 +235,7 @@ impl Draft<'_> {
     /// The spans named, with those that leave together with them.
     fn spans(&mut self, names: &[String]) -> Result<Vec<SpanId>, ProposalError> {
         let mut named = BTreeSet::new();
-        let mut spans = Vec::new();
+        let mut spans = BTreeSet::new();
         for name in names {
             let Some(span) = SpanId::parse(name) else {
                 return Err(ProposalError::NoId { name: shown(name), offered: self.index.offers.len() });
@@ -250,19 +250,14 @@ impl Draft<'_> {
                 _ => self.already.push(span),
             }
         }
-        spans.sort_unstable();
-        Ok(spans)
+        Ok(spans.into_iter().collect())
     }
 
-    fn take(&mut self, span: SpanId, spans: &mut Vec<SpanId>) -> Result<(), ProposalError> {
+    fn take(&mut self, span: SpanId, spans: &mut BTreeSet<SpanId>) -> Result<(), ProposalError> {
         for (part, _) in self.contents.unit(span) {
-            if spans.contains(&part) {
-                continue;
-            }
-            if !self.taken.insert(part) {
+            if spans.insert(part) && !self.taken.insert(part) {
                 return Err(ProposalError::Overlap { span: part });
             }
-            spans.push(part);
         }
         Ok(())
     }
@@ -279,7 +274,7 @@ impl Draft<'_> {
             }
             lanes.push(lane);
         }
-        let mut spans = Vec::new();
+        let mut spans = BTreeSet::new();
         for lane in lanes {
             for unit in self.contents.candidates_in(lane) {
                 if !as_sources || self.contents.is_evictable(unit.span) {
@@ -287,8 +282,7 @@ impl Draft<'_> {
                 }
             }
         }
-        spans.sort_unstable();
-        Ok(spans)
+        Ok(spans.into_iter().collect())
     }
 }
 
