@@ -38,9 +38,16 @@ pub struct PassRecord {
 impl PassRecord {
     /// What was freed beyond all it cost: negative when the pass did harm.
     pub fn net(&self) -> i64 {
-        let freed = i128::from(self.gross);
-        let cost = [self.pointers, self.index, self.rationale, self.cache].map(i128::from).into_iter();
-        let net = cost.fold(freed, i128::saturating_sub);
+        self.without([self.pointers, self.cache, self.index, self.rationale])
+    }
+
+    /// What was freed beyond what is left behind, whatever deciding took.
+    fn freed(&self) -> i64 {
+        self.without([self.pointers, self.cache, 0, 0])
+    }
+
+    fn without(&self, costs: [u64; 4]) -> i64 {
+        let net = costs.map(i128::from).into_iter().fold(i128::from(self.gross), i128::saturating_sub);
         i64::try_from(net).unwrap_or(if net < 0 { i64::MIN } else { i64::MAX })
     }
 
@@ -156,9 +163,9 @@ pub struct Accounting {
     pub gross: u64,
     /// What was gained beyond all costs, those of answers that came to nothing included.
     pub net: i64,
-    /// Tokens that models read to decide.
+    /// Tokens that models read to decide, answers that were refused included.
     pub index: u64,
-    /// Tokens that models wrote to decide.
+    /// Tokens that models wrote to decide, answers that were refused included.
     pub rationale: u64,
     /// Tokens of pointers and summaries left behind.
     pub pointers: u64,
@@ -373,7 +380,7 @@ impl Ledger {
         sums.passes = sums.passes.saturating_add(1);
         sums.gross = sums.gross.saturating_add(pass.gross);
         // Deciding was charged when the answer was read.
-        sums.net = sums.net.saturating_add(pass.net()).saturating_add_unsigned(pass.overhead());
+        sums.net = sums.net.saturating_add(pass.freed());
         sums.pointers = sums.pointers.saturating_add(pass.pointers);
         sums.cache = sums.cache.saturating_add(pass.cache);
         self.happened(PruneEvent::Passed(pass.clone()));

@@ -1,7 +1,7 @@
 //! What stands in the window where a span left (rule R8): the id that resolves, and what it was. Never an invitation
 //! to run something again, and never an excerpt: a cut-off qualifier would be worse than none.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use crate::{Digest, SpanId, Tombstone};
 
@@ -58,7 +58,8 @@ impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{} {}", self.span, self.lane)?;
         if let Some(name) = self.name {
-            write!(f, " from {}", Plain(name))?;
+            f.write_str(" from ")?;
+            name.chars().take(LONGEST_NAME).try_for_each(|c| f.write_char(plain(c)))?;
         }
         if !self.sources.is_empty() {
             write!(f, " of {}", Ids(self.sources))?;
@@ -91,12 +92,16 @@ impl fmt::Display for Ids<'_> {
     }
 }
 
+/// The most that a line of ours shows of a tool's name, in characters: no provider takes more, and a model can make up one
+/// of any length.
+pub(crate) const LONGEST_NAME: usize = 128;
+
 /// Somebody else's words inside a line of ours: without what could end the line or the brackets.
 pub(crate) struct Plain<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|c| fmt::Write::write_char(f, plain(c)))
+        self.0.chars().try_for_each(|c| f.write_char(plain(c)))
     }
 }
 

@@ -3,7 +3,7 @@
 use keepspan::{
     ApplyError, Episode, FallBackError, FellBack, Finish, FixedTemplate, Limits, ModelAnswer, NewSpan, OldestFirst,
     OneByteAToken, OpenError, Outcome as Passed, ProposalError, Report, RestoreError, SelectionError, SpanId, Window,
-    gate::Held,
+    gate::{Held, Refused},
     store::{MemoryStore, Store as _},
     tool::{
         Answer, AnswerError, Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Provider, Static, check,
@@ -484,6 +484,35 @@ fn a_lane_named_again_gives_nothing_new() -> Outcome {
     let again = decide(&mut window, &answer)?;
     assert!(matches!(again, Passed::Unchanged), "{again:?}");
     assert_eq!(window.utilization(), before);
+    Ok(())
+}
+
+/// R24: what a pass writes makes nothing older, so a lane named again does not reach into what the budget keeps.
+#[test]
+fn a_pass_does_not_move_what_the_budget_keeps() -> Outcome {
+    let mut window = window(limits().keep(2_500))?;
+    for n in 0..10 {
+        window.lanes().work.push(format!("{n}{}", "x".repeat(999)))?;
+    }
+    let answer = Answer::prune(["work"]).with_rationale("r".repeat(600));
+    assert!(matches!(decide(&mut window, &answer)?, Passed::Pruned(report) if report.tombstones().len() == 7));
+    assert_eq!(window.lanes().work.resident(), [id(8), id(9), id(10)]);
+    let refused = window.lanes().externalize().wait()?.admit().err().ok_or("it was admitted")?;
+    assert!(matches!(refused.reason(), Refused::NothingToPrune { held: Held { recent: 3_600, .. }, .. }), "{refused}");
+    Ok(())
+}
+
+/// A name of any length can come from a model that calls a tool there is not: it must not fill the index, nor a pointer.
+#[test]
+fn a_long_tool_name_does_not_hide_the_other_candidates() -> Outcome {
+    let mut window = filled()?;
+    let long = window.lanes().work.push(NewSpan::tool("t".repeat(3_000), "z".repeat(2_000)))?;
+    let offered = with_pass(&mut window, |pass| pass.index().offers().len())?;
+    assert!(offered >= 4, "{offered} offered");
+    let Passed::Pruned(report) = decide(&mut window, &Answer::prune([long.to_string()]))? else {
+        return Err("unchanged".into());
+    };
+    assert!(report.pass().pointers < 300, "{report:?}");
     Ok(())
 }
 

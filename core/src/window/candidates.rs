@@ -102,7 +102,7 @@ impl Contents {
     /// Every unit that has a resident span, oldest first. O(resident spans), no allocation.
     pub(crate) fn units(&self) -> impl Iterator<Item = Unit> {
         let keep = self.budget.map_or(0, |budget| budget.keep());
-        let recent = if keep == 0 { u64::MAX } else { self.pushed_tokens.saturating_sub(keep) };
+        let recent = if keep == 0 { u64::MAX } else { self.newest.saturating_sub(keep) };
         let mut before = 0_u64;
         self.table.resident().filter_map(move |(span, entry)| {
             let here = before;

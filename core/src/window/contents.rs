@@ -58,6 +58,8 @@ pub struct Contents {
     /// Pushed and not yet in the store.
     pub(crate) fresh: Vec<SpanId>,
     pub(crate) pushed_tokens: u64,
+    /// Where the span that was pushed last ends: what pruning itself writes makes nothing older (rule R24).
+    pub(crate) newest: u64,
     pub(crate) utilization: u64,
     pub(crate) certainty: Certainty,
     pub(crate) pointers: Pointers,
@@ -132,6 +134,7 @@ impl Contents {
             table: Table::default(),
             fresh: Vec::new(),
             pushed_tokens: 0,
+            newest: 0,
             utilization: 0,
             certainty: Certainty::Exact,
             pointers: Pointers::default(),
@@ -200,6 +203,7 @@ impl Contents {
             offered: false,
             exchange,
         });
+        self.newest = self.pushed_tokens;
         self.exchanges.enter(id, span.part);
         self.reads.enter(id, span.reads, span.failed);
         self.fresh.push(id);

@@ -200,10 +200,13 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
     }
 
     /// Reads a model's answer into a proposal, checking every name again, whatever the tool's schema promised (rule R15).
-    /// What the model read and wrote is charged now, whatever becomes of it. Capitals do not matter; a span that is a pointer already is left out and listed in [`Proposal::already`].
+    /// Capitals do not matter; a span that is a pointer already is left out and listed in [`Proposal::already`].
+    ///
+    /// What the model read and wrote is in the [accounting](crate::Window::accounting) from here on, whatever becomes of
+    /// it, so parse each answer once.
     ///
     /// # Errors
-    /// [`ProposalError`] names the fault and the span; nothing changes.
+    /// [`ProposalError`] names the fault and the span; the window is as it was.
     pub fn parse(&self, answer: &Answer) -> Result<Proposal, ProposalError> {
         let written = written(answer, &*self.shared.counter)?;
         let mut contents = self.shared.lock();

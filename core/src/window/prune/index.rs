@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use crate::{
     CounterError, SpanId, TokenCounter,
-    pointer::plain,
+    pointer::{LONGEST_NAME, plain},
     tool::MAX_OFFERED,
     window::{candidates::Unit, contents::Contents, table::Entry},
 };
@@ -151,9 +151,10 @@ impl Contents {
     /// The tool a span came from and how its text begins, on one line.
     pub(super) fn first_words(&self, entry: &Entry) -> String {
         let name = self.name(entry);
-        let mut line = String::with_capacity(name.map_or(0, |name| name.len()).saturating_add(PREVIEW + 1));
+        let mut line =
+            String::with_capacity(name.map_or(0, |name| name.len()).min(LONGEST_NAME).saturating_add(PREVIEW + 1));
         if let Some(name) = name {
-            line.extend(name.chars().map(plain).chain([' ']));
+            line.extend(name.chars().take(LONGEST_NAME).map(plain).chain([' ']));
         }
         let named = line.len();
         let text = entry.content.as_ref().and_then(|content| content.as_text()).unwrap_or("bytes");

@@ -160,7 +160,7 @@ impl Contents {
         }
         self.not_pending(span, entry)?;
         let keep = self.budget.map_or(0, |budget| budget.keep());
-        if keep > 0 && entry.end() > self.pushed_tokens.saturating_sub(keep) {
+        if keep > 0 && entry.end() > self.newest.saturating_sub(keep) {
             return Err(ProposalError::Recent { span, keep });
         }
         Ok(())
