@@ -183,6 +183,14 @@ pub enum SelectionError {
         /// The provider's id of the call.
         call: Arc<str>,
     },
+    /// Only a part of an exchange is named (rule R16).
+    #[error("{span} leaves with its whole exchange, and {left} is of it: name both, or neither")]
+    HalfAnExchange {
+        /// The span that is named.
+        span: SpanId,
+        /// One that is not.
+        left: SpanId,
+    },
     /// The span was removed by a declared mutation.
     #[error("{span} was discarded by a declared mutation and is not in the store: recalling it says how to recover")]
     Discarded {

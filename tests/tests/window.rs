@@ -393,3 +393,39 @@ fn a_tool_name_cannot_write_lines_into_a_pointer() -> Outcome {
     assert_eq!(window.tombstones()?[0].score(), None);
     Ok(())
 }
+
+/// R16: through a lane as well, an exchange leaves and comes back as a whole, and a summary stands for all of it or none.
+#[test]
+fn an_exchange_is_one_unit_for_lanes_as_well() -> Outcome {
+    let mut window = window()?;
+    let lanes = window.lanes();
+    let call = lanes.work.push(NewSpan::model("let me look ".repeat(30)).calls(["a", "b"]))?;
+    let schema = lanes.schema.push(NewSpan::tool("describe_table", "id BIGINT ".repeat(30)).answers("a"))?;
+    assert!(matches!(lanes.work.push(NewSpan::tool("read", "x").answers("c")), Err(PushError::Unasked { .. })));
+    let lanes = lanes.externalize().wait()?;
+    let pending = lanes.work.evict(call).wait();
+    assert!(matches!(&pending, Err(EvictError::Selection(SelectionError::Pending { call, .. })) if **call == *"b"));
+    drop(lanes);
+    let read = window.lanes().work.push(NewSpan::tool("read", "fn main() ".repeat(30)).answers("b"))?;
+    let before = shown(&window);
+    let lanes = window.lanes().externalize().wait()?;
+    let half = lanes.work.summarize([call, read], summary("looked")?, &lanes.recap).wait();
+    assert!(matches!(
+        half,
+        Err(SummarizeError::Selection(SelectionError::HalfAnExchange { left, .. })) if left == schema
+    ));
+    let left: Vec<_> = lanes.work.evict(read).wait()?.iter().map(|tombstone| tombstone.span()).collect();
+    assert_eq!(left, [call, schema, read]);
+    assert_eq!(lanes.schema.restore(schema).wait()?, left);
+    drop(lanes);
+    assert_eq!(shown(&window), before);
+    consistent(&window);
+    // One part never leaves, so none does.
+    let lanes = window.lanes();
+    let call = lanes.work.push(NewSpan::model("which limits? ".repeat(30)).calls(["d"]))?;
+    let limit = lanes.limits.push(NewSpan::tool("limits", "3 at most").answers("d"))?;
+    let lanes = lanes.externalize().wait()?;
+    let kept = lanes.work.evict(call).wait();
+    assert!(matches!(kept, Err(EvictError::Kept { span, lane: "limits" }) if span == limit));
+    Ok(())
+}

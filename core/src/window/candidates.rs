@@ -1,10 +1,13 @@
 //! What may leave a window, and why the rest may not: one walk over the resident spans, without allocation.
 
 use crate::{
-    LaneSpec, SpanId,
+    LaneSpec, SelectionError, SpanId,
     gate::Held,
     kind::{Derived, Evictable, Instruction, Kind as _, Rationale},
-    window::{contents::Contents, table::Entry},
+    window::{
+        contents::Contents,
+        table::{Entry, Residency},
+    },
 };
 
 /// In which order lanes give way when no model decides (rule R14); a unit of several lanes has its last class.
@@ -139,10 +142,39 @@ impl Contents {
 
     /// The resident spans that leave together with `span`, itself among them, oldest first.
     pub(crate) fn unit(&self, span: SpanId) -> impl Iterator<Item = (SpanId, &Entry)> {
+        self.parts(span).filter(|(_, entry)| entry.is_resident())
+    }
+
+    /// The spans of the exchange that `span` is part of, or itself alone, oldest first.
+    fn parts(&self, span: SpanId) -> impl Iterator<Item = (SpanId, &Entry)> {
         let exchange = self.table.get(span).filter(|entry| entry.exchange).and_then(|_| self.exchanges.unit(span));
         let alone = exchange.is_none().then_some(span);
-        let resident = |span: SpanId| Some((span, self.table.get(span)?)).filter(|(_, entry)| entry.is_resident());
-        exchange.unwrap_or_default().iter().copied().chain(alone).filter_map(resident)
+        let parts = exchange.unwrap_or_default().iter().copied().chain(alone);
+        parts.filter_map(|span| Some((span, self.table.get(span)?)))
+    }
+
+    /// `spans` with all that leaves or comes back together with them, ascending (rule R16): parts that are in the same
+    /// state as those named. O(spans · log spans).
+    pub(crate) fn whole(&self, spans: Vec<SpanId>, state: Residency) -> Vec<SpanId> {
+        let exchange = |span: &SpanId| self.table.get(*span).is_some_and(|entry| entry.exchange);
+        if !spans.iter().any(exchange) {
+            return spans;
+        }
+        let parts = spans.iter().flat_map(|span| self.parts(*span)).filter(|(_, entry)| entry.residency == state);
+        let mut whole: Vec<_> = parts.map(|(span, _)| span).collect();
+        whole.sort_unstable();
+        whole.dedup();
+        whole
+    }
+
+    /// Whether `spans`, ascending, have no exchange's parts without the others (rule R16).
+    pub(crate) fn no_half(&self, spans: &[SpanId]) -> Result<(), SelectionError> {
+        for span in spans {
+            if let Some((left, _)) = self.unit(*span).find(|(part, _)| spans.binary_search(part).is_err()) {
+                return Err(SelectionError::HalfAnExchange { span: *span, left });
+            }
+        }
+        Ok(())
     }
 
     /// Whether a unit is a candidate of a pass: offered, free, and larger than a usual pointer.

@@ -62,9 +62,10 @@ impl<'w, St> Operation<'w, St> for Evict {
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, EvictError> {
         let Selection { ids, score } = self.selection;
         let ids = contents.select(&ids, self.lane, Residency::Resident)?;
+        let ids = contents.whole(ids, Residency::Resident);
         let mut tombstones = Vec::with_capacity(ids.len());
         for &span in &ids {
-            leaves(contents, self.lane, span)?;
+            leaves(contents, contents.entry(span)?.lane, span)?;
             let tombstone = contents.tombstone(span, score, None);
             tombstones.push(tombstone.ok_or(SelectionError::NotExternalized { span })?);
         }

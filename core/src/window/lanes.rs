@@ -120,7 +120,8 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
     }
 
     /// Evicts spans to pointers: their tombstones are in the store before they leave (rules R1, R7, R8). One commit,
-    /// O(spans named).
+    /// O(spans named). A part of an exchange takes the others along, whatever their lanes; where one of them never leaves,
+    /// none does (rule R16).
     pub fn evict(&self, spans: impl Into<Selection>) -> Step<'_, St, Evict>
     where
         S: LeavesFrom<F, F::Kind>, // externalized first
@@ -130,7 +131,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         Step::new(self.shared, Evict { lane: F::AT.0, selection: spans.into() })
     }
 
-    /// Puts evicted spans back into the window, verified against their SHA-256.
+    /// Puts evicted spans back into the window, verified against their SHA-256, each with its whole exchange (rule R16).
     pub fn restore(&self, spans: impl Into<Selection>) -> Step<'_, St, Restore> {
         Step::new(self.shared, Restore { lane: F::AT.0, spans: spans.into().ids })
     }

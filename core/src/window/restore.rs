@@ -17,6 +17,7 @@ impl<'w, St> Operation<'w, St> for Restore {
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, RestoreError> {
         let spans = contents.select(&self.spans, self.lane, Residency::Evicted)?;
+        let spans = contents.whole(spans, Residency::Evicted);
         let edit = contents.pointers.uncover(&spans, &contents.price(counter))?;
         let fetch = spans.iter().filter_map(|span| Some(contents.table.get(*span)?.digest)).collect();
         let events = spans.iter().map(|span| Event::Restored { span: *span }).collect();

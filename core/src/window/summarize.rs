@@ -127,6 +127,7 @@ impl<'w, St> Operation<'w, St> for Summarize {
         }
         let score = self.sources.score;
         let sources = contents.select(&self.sources.ids, self.lane, Residency::Resident)?;
+        contents.no_half(&sources)?;
         let span = contents.table.next_id();
         let mut tombstones = Vec::with_capacity(sources.len());
         for &source in &sources {

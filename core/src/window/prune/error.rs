@@ -54,14 +54,6 @@ pub enum ProposalError {
         /// The lane.
         lane: &'static str,
     },
-    /// Only a part of an exchange is named (rule R16).
-    #[error("{span} leaves with its whole exchange, and {left} is of it: name both, or neither")]
-    HalfAnExchange {
-        /// The span that is named.
-        span: SpanId,
-        /// One that is not.
-        left: SpanId,
-    },
     /// The span is among the newest tokens.
     #[error("{span} is among the newest {keep} tokens, which the budget keeps: leave it out")]
     Recent {

@@ -135,11 +135,7 @@ impl Contents {
                 self.may_be_source(span)?;
             }
         }
-        for span in &seen {
-            if let Some((left, _)) = self.unit(*span).find(|(other, _)| !seen.contains(other)) {
-                return Err(ProposalError::HalfAnExchange { span: *span, left });
-            }
-        }
+        self.no_half(&seen.into_iter().collect::<Vec<_>>())?;
         if !proposal.summaries.is_empty() && self.derived_lane().is_none() {
             return Err(ProposalError::NoDerivedLane);
         }
