@@ -163,6 +163,8 @@ fn a_window_has_the_budget_of_its_struct_or_of_its_episode() -> Outcome {
     let refused = lanes.work.push("x".repeat(4 * 3_500 + 1));
     assert!(matches!(refused, Err(PushError::LargerThanBudget { tokens: 3_501, budget: 3_500, .. })));
     lanes.work.push("x".repeat(4 * 3_500))?;
+    let endless = Window::<Agent, _>::open(memory(), Episode::new("e", "p").budget(u64::MAX))?;
+    assert_eq!(endless.headroom(), Some(i64::MAX), "there is a budget");
     Ok(())
 }
 
