@@ -62,7 +62,20 @@ impl PassRecord {
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PruneEvent {
-    /// A model's pass was applied.
+    /// A model's answer was read: this is spent, whatever comes of it.
+    Decided {
+        /// Tokens pushed since the episode began.
+        at: u64,
+        /// What the request takes.
+        utilization: u64,
+        /// What the model read.
+        index: u64,
+        /// What it wrote.
+        rationale: u64,
+        /// Whether its answer was a proposal.
+        accepted: bool,
+    },
+    /// A model's pass was applied; its index and rationale are those of the decision before.
     Passed(PassRecord),
     /// A model's pass changed nothing.
     Unchanged {
@@ -70,8 +83,6 @@ pub enum PruneEvent {
         at: u64,
         /// What the request takes.
         utilization: u64,
-        /// What deciding took all the same.
-        overhead: u64,
     },
     /// The gate refused.
     Refused {
@@ -103,6 +114,7 @@ impl PruneEvent {
         match self {
             Self::Passed(PassRecord { at, .. })
             | Self::Unchanged { at, .. }
+            | Self::Decided { at, .. }
             | Self::Refused { at, .. }
             | Self::FellBack { at, .. } => *at,
         }
@@ -112,7 +124,9 @@ impl PruneEvent {
     pub fn utilization(&self) -> u64 {
         match self {
             Self::Passed(PassRecord { after, .. }) | Self::FellBack { after, .. } => *after,
-            Self::Unchanged { utilization, .. } | Self::Refused { utilization, .. } => *utilization,
+            Self::Unchanged { utilization, .. }
+            | Self::Decided { utilization, .. }
+            | Self::Refused { utilization, .. } => *utilization,
         }
     }
 }
@@ -143,9 +157,11 @@ pub struct Accounting {
     pub passes: u64,
     /// Passes that changed nothing.
     pub unchanged: u64,
+    /// Answers that were refused: what they took is in the sums.
+    pub rejected: u64,
     /// Tokens that left in passes.
     pub gross: u64,
-    /// What of that was gained beyond all costs.
+    /// What was gained beyond all costs, those of answers that came to nothing included.
     pub net: i64,
     /// Tokens that models read to decide, answers that were refused included.
     pub index: u64,
@@ -332,43 +348,47 @@ impl Ledger {
         self.accounting.keep(event);
     }
 
-    /// A model answered: what that took is spent, whether the answer can be applied or not.
-    pub(crate) fn decided(&mut self, index: u64, rationale: u64) {
+    /// A model decided: what that took is spent, and known, whatever becomes of its answer. It took so many of the
+    /// `offered` tokens, where the answer could be accepted.
+    pub(crate) fn decided(
+        &mut self,
+        [at, utilization]: [u64; 2],
+        [index, rationale]: [u64; 2],
+        taken: Option<u64>,
+        offered: u64,
+    ) {
         self.index.observe(index);
         self.rationale.observe(rationale);
+        let share = taken.and_then(|taken| taken.min(offered).saturating_mul(1_000).checked_div(offered));
+        if let Some(share) = share {
+            self.uptake = self.uptake.midpoint(share).max(LEAST_UPTAKE);
+        }
         let sums = &mut self.accounting;
         sums.index = sums.index.saturating_add(index);
         sums.rationale = sums.rationale.saturating_add(rationale);
-        sums.net = sums.net.saturating_sub_unsigned(index).saturating_sub_unsigned(rationale);
+        sums.net = sums.net.saturating_sub_unsigned(index.saturating_add(rationale));
+        sums.rejected = sums.rejected.saturating_add(u64::from(taken.is_none()));
+        self.happened(PruneEvent::Decided { at, utilization, index, rationale, accepted: taken.is_some() });
     }
 
-    fn took(&mut self, gross: u64, offered: u64) {
-        if let Some(taken) = gross.min(offered).saturating_mul(1_000).checked_div(offered) {
-            self.uptake = self.uptake.midpoint(taken).max(LEAST_UPTAKE);
-        }
-    }
-
-    /// A pass was applied, with what each of its pointers added, and what could be chosen from.
-    pub(crate) fn passed(&mut self, pass: &PassRecord, pointer: Option<u64>, offered: u64) {
-        self.took(pass.gross, offered);
-        if let Some(pointer) = pointer {
-            self.pointer.observe(pointer);
+    /// A pass was applied, with what each of its pointers added.
+    pub(crate) fn passed(&mut self, pass: &PassRecord, pointer: Option<u64>) {
+        if let Some(each) = pointer {
+            self.pointer.observe(each);
         }
         let sums = &mut self.accounting;
         sums.passes = sums.passes.saturating_add(1);
         sums.gross = sums.gross.saturating_add(pass.gross);
+        // Deciding was charged when the answer was read.
         sums.net = sums.net.saturating_add(pass.freed());
         sums.pointers = sums.pointers.saturating_add(pass.pointers);
         sums.cache = sums.cache.saturating_add(pass.cache);
         self.happened(PruneEvent::Passed(pass.clone()));
     }
 
-    pub(crate) fn unchanged(&mut self, pass: &PassRecord, offered: u64) {
-        self.took(0, offered);
-        let (at, utilization, overhead) = (pass.at, pass.after, pass.overhead());
-        let sums = &mut self.accounting;
-        sums.unchanged = sums.unchanged.saturating_add(1);
-        self.happened(PruneEvent::Unchanged { at, utilization, overhead });
+    pub(crate) fn unchanged(&mut self, pass: &PassRecord) {
+        self.accounting.unchanged = self.accounting.unchanged.saturating_add(1);
+        self.happened(PruneEvent::Unchanged { at: pass.at, utilization: pass.after });
     }
 
     /// Counts a refusal; how often it came by now while nothing changed.

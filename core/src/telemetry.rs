@@ -28,7 +28,7 @@ pub(crate) fn emit(episode: &EpisodeId, budget: Option<&Budget>, event: &PruneEv
             },
             "pass applied"
         ),
-        PruneEvent::Unchanged { utilization, overhead, .. } => tracing::info!(
+        PruneEvent::Unchanged { utilization, .. } => tracing::info!(
             target: "keepspan::prune",
             {
             gen_ai.conversation.id = %episode,
@@ -36,9 +36,21 @@ pub(crate) fn emit(episode: &EpisodeId, budget: Option<&Budget>, event: &PruneEv
             keepspan.strategy = "model",
             keepspan.after.tokens = *utilization,
             keepspan.headroom.tokens = headroom(*utilization),
-            keepspan.overhead.tokens = *overhead,
             },
             "pass changed nothing"
+        ),
+        PruneEvent::Decided { utilization, index, rationale, accepted, .. } => tracing::info!(
+            target: "keepspan::prune",
+            {
+                gen_ai.conversation.id = %episode,
+                keepspan.strategy = "model",
+                keepspan.after.tokens = *utilization,
+                keepspan.headroom.tokens = headroom(*utilization),
+                keepspan.index.tokens = *index,
+                keepspan.rationale.tokens = *rationale,
+                keepspan.accepted = *accepted,
+            },
+            "answer read"
         ),
         PruneEvent::Refused { utilization, reason, .. } => tracing::warn!(
             target: "keepspan::prune",

@@ -6,7 +6,7 @@ use super::{
     apply::Apply,
     fallback::{FallBack, Fallback},
     index::Index,
-    proposal::{self, Preview, Proposal},
+    proposal::{Preview, Proposal, written},
 };
 use crate::{
     ApplyError, ContextState, ProposalError, Step,
@@ -202,15 +202,19 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
     /// Reads a model's answer into a proposal, checking every name again, whatever the tool's schema promised (rule R15).
     /// Capitals do not matter; a span that is a pointer already is left out and listed in [`Proposal::already`].
     ///
-    /// What the answer took is in the [accounting](crate::Window::accounting) from here on, so parse each answer once.
+    /// What the model read and wrote is in the [accounting](crate::Window::accounting) from here on, whatever becomes of
+    /// it, so parse each answer once.
     ///
     /// # Errors
     /// [`ProposalError`] names the fault and the span; the window is as it was.
     pub fn parse(&self, answer: &Answer) -> Result<Proposal, ProposalError> {
-        let written = proposal::written(answer, &*self.shared.counter)?;
+        let written = written(answer, &*self.shared.counter)?;
         let mut contents = self.shared.lock();
-        contents.ledger.decided(self.index.tokens, written);
-        contents.propose(answer, written, &self.index)
+        let proposed = contents.propose(answer, written, &self.index);
+        let taken = proposed.as_ref().ok().map(|proposal| contents.taken_by(proposal));
+        let now = [contents.pushed_tokens, contents.request()];
+        contents.ledger.decided(now, [self.index.tokens, written], taken, self.index.gross());
+        proposed
     }
 
     /// What applying would do, without doing it.
@@ -224,8 +228,7 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
     /// Applies a proposal: tombstones, summaries and the pass's record in one atomic commit, then the window. The window
     /// is smaller after it, or as it was. The rationale goes to the `#[rationale]` lane, if there is one (rule R13).
     pub fn apply(self, proposal: Proposal) -> Step<'w, St, Apply> {
-        let (index, offered) = (self.index.tokens, self.index.gross());
-        Step::new(self.shared, Apply { proposal, index, offered })
+        Step::new(self.shared, Apply { proposal, index: self.index.tokens })
     }
 }
 

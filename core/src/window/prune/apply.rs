@@ -23,8 +23,6 @@ pub struct Apply {
     pub(super) proposal: Proposal,
     /// What the model read, in tokens.
     pub(super) index: u64,
-    /// What it could choose from, in tokens.
-    pub(super) offered: u64,
 }
 
 /// What a pass came to.
@@ -103,7 +101,6 @@ struct Summary {
 pub struct Applied {
     change: Option<Change>,
     pass: PassRecord,
-    offered: u64,
 }
 
 impl<'w, St> Operation<'w, St> for Apply {
@@ -114,12 +111,12 @@ impl<'w, St> Operation<'w, St> for Apply {
     const BLOBS_FIRST: bool = true;
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Applied>, ApplyError> {
-        let Self { proposal, index, offered } = self;
+        let Self { proposal, index } = self;
         let rationale = proposal.written;
         contents.fits(&proposal)?;
         if proposal.is_empty() {
             let pass = PassRecord { index, rationale, ..contents.pass() };
-            return Ok(Plan::new(Applied { change: None, pass, offered }));
+            return Ok(Plan::new(Applied { change: None, pass }));
         }
         contents.vet(&proposal)?;
         let change = contents.change(contents.priced(proposal, counter)?)?;
@@ -127,16 +124,16 @@ impl<'w, St> Operation<'w, St> for Apply {
         let cache = contents.cache_cost(first.map(|first| contents.tokens_before(first)));
         let pass = PassRecord { index, rationale, cache, ..change.pass(contents) };
         let events = contents.events(Event::Pruned(pass.clone()), &change);
-        Ok(Plan { blobs: change.blobs(), events, ..Plan::new(Applied { change: Some(change), pass, offered }) })
+        Ok(Plan { blobs: change.blobs(), events, ..Plan::new(Applied { change: Some(change), pass }) })
     }
 
     fn apply(effect: Applied, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Outcome {
-        let Applied { change, pass, offered } = effect;
+        let Applied { change, pass } = effect;
         let Some(change) = change else {
-            contents.ledger.unchanged(&pass, offered);
+            contents.ledger.unchanged(&pass);
             return Outcome::Unchanged;
         };
-        contents.ledger.passed(&pass, change.priced.each_pointer(), offered);
+        contents.ledger.passed(&pass, change.priced.each_pointer());
         Outcome::Pruned(contents.carry_out(change, pass))
     }
 }
@@ -223,7 +220,7 @@ impl Contents {
         Ok(Priced { evict, edit, summaries: made, rationale, gross, pointers, kept, before, after })
     }
 
-    fn tokens_of(&self, spans: &[SpanId]) -> u64 {
+    pub(super) fn tokens_of(&self, spans: &[SpanId]) -> u64 {
         let tokens = |span: &SpanId| self.table.get(*span).map_or(0, |entry| u64::from(entry.tokens));
         spans.iter().map(tokens).fold(0, u64::saturating_add)
     }

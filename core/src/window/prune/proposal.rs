@@ -105,6 +105,12 @@ impl Contents {
         }
     }
 
+    /// What a proposal takes out of the window, in tokens.
+    pub(super) fn taken_by(&self, proposal: &Proposal) -> u64 {
+        let sources = proposal.summaries.iter().map(|(sources, _)| self.tokens_of(sources));
+        sources.fold(self.tokens_of(&proposal.evict), u64::saturating_add)
+    }
+
     /// Whether a proposal was made for this window as it is: spans have the same ids in every window.
     pub(super) fn fits(&self, proposal: &Proposal) -> Result<(), ApplyError> {
         let now = self.moment();
