@@ -19,7 +19,7 @@ pub struct PassRecord {
     pub before: u64,
     /// What it takes now.
     pub after: u64,
-    /// What left, spans and the sources of summaries.
+    /// What left: spans, the sources of summaries, and pointers that folded, where more went than came.
     pub gross: u64,
     /// Pointers and summaries that took its place.
     pub pointers: u64,

@@ -142,6 +142,14 @@ impl Budget {
         if margin < rationale {
             return Err(BudgetError::MarginBelowRationale { margin, rationale });
         }
+        // The decision is free space before the pass, and a cost of it.
+        let most = limit
+            .saturating_sub(fixed)
+            .saturating_sub(keep)
+            .saturating_sub(index.saturating_add(rationale).saturating_mul(2));
+        if margin >= most {
+            return Err(BudgetError::MarginOutOfReach { margin, most });
+        }
         Ok(Self { tokens: budget, fixed, trigger, index, rationale, margin, reserve, keep })
     }
 
@@ -277,6 +285,13 @@ pub enum BudgetError {
         /// What deciding writes.
         rationale: u64,
     },
+    /// No pass could reclaim enough.
+    MarginOutOfReach {
+        /// What a pass must reclaim more than.
+        margin: u64,
+        /// What it can reclaim at most, when all but the fixed part and `keep` leaves and the decision is paid.
+        most: u64,
+    },
 }
 
 impl BudgetError {
@@ -289,6 +304,14 @@ impl BudgetError {
             Self::KeepAboveBudget { .. } | Self::KeepReachesTrigger { .. } => "keep",
             Self::TriggerAboveLimit { .. } => "trigger",
             Self::MarginBelowRationale { .. } => "margin",
+            Self::MarginOutOfReach { .. } => {
+                match (limits.margin, limits.index, limits.rationale, limits.keep, limits.fixed) {
+                    (Some(_), ..) => "margin",
+                    (_, None, None, Some(_), _) => "keep",
+                    (_, None, None, None, Some(_)) => "fixed",
+                    _ => limits.decision_key(),
+                }
+            }
             Self::FixedReachesTrigger { .. } if limits.fixed.is_some() => "fixed",
             Self::DecisionInBand { .. } | Self::FixedReachesTrigger { .. } if limits.trigger.is_some() => "trigger",
             Self::DecisionInBand { .. } => limits.decision_key(),
@@ -364,6 +387,12 @@ impl BudgetError {
                 .number(trigger)
                 .and(", so no pass could get below it: lower keep below ")
                 .number(trigger.saturating_sub(fixed)),
+            Self::MarginOutOfReach { margin, most } => text
+                .and("margin ")
+                .number(margin)
+                .and(" is not below the ")
+                .number(most)
+                .and(" that a pass could reclaim at most (the limit less fixed, keep and twice the decision), so none would be admitted: lower these, or raise the budget"),
             Self::MarginBelowRationale { margin, rationale } => text
                 .and("margin ")
                 .number(margin)

@@ -48,6 +48,7 @@ fn what_cannot_work_is_refused_by_its_most_basic_fault() {
             Limits::of(24_000).trigger(23_001),
             BudgetError::DecisionInBand { trigger: 23_001, limit: 24_000, index: 600, rationale: 400 },
         ),
+        (Limits::of(24_000).margin(22_000), BudgetError::MarginOutOfReach { margin: 22_000, most: 22_000 }),
         (Limits::of(24_000).margin(399), BudgetError::MarginBelowRationale { margin: 399, rationale: 400 }),
         (Limits::of(24_000).trigger(0), BudgetError::FixedReachesTrigger { fixed: 0, trigger: 0 }),
         // Too little to decide anything in.
@@ -130,7 +131,8 @@ proptest! {
             && limit - trigger >= index + rationale
             && fixed + keep < trigger
             && keep <= i128::from(tokens)
-            && margin >= rationale;
+            && margin >= rationale
+            && margin < limit - fixed - keep - 2 * (index + rationale);
         match Budget::new(limits) {
             Ok(budget) => {
                 prop_assert!(works, "{:?} was accepted", limits);
@@ -161,6 +163,8 @@ fn a_window_has_the_budget_of_its_struct_or_of_its_episode() -> Outcome {
     let refused = lanes.work.push("x".repeat(4 * 3_500 + 1));
     assert!(matches!(refused, Err(PushError::LargerThanBudget { tokens: 3_501, budget: 3_500, .. })));
     lanes.work.push("x".repeat(4 * 3_500))?;
+    let endless = Window::<Agent, _>::open(memory(), Episode::new("e", "p").budget(u64::MAX))?;
+    assert_eq!(endless.headroom(), Some(i64::MAX), "there is a budget");
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! A pass from the gate to the commit: what a model is offered, what it may answer, and what comes of it.
 
 use keepspan::{
-    ApplyError, Episode, FallBackError, FellBack, Finish, FixedTemplate, Limits, ModelAnswer, NewSpan, OldestFirst,
-    OneByteAToken, OpenError, Outcome as Passed, ProposalError, Report, RestoreError, SelectionError, SpanId, Window,
+    ApplyError, ContextState, Episode, FallBackError, FellBack, Finish, FixedTemplate, Limits, ModelAnswer, NewSpan,
+    OldestFirst, OneByteAToken, OpenError, Outcome as Passed, ProposalError, Report, RestoreError, SelectionError,
+    SpanId, Spans, Window,
     gate::{Held, Refused},
     store::{MemoryStore, Store as _},
     tool::{
@@ -566,5 +567,27 @@ fn a_template_longer_than_its_sources_gives_way_to_pointers() -> Outcome {
         assert_eq!(report.pass().after, window.utilization(), "of {size}");
         assert!(window.utilization() < 20_000, "of {size}");
     }
+    Ok(())
+}
+
+/// Two lanes may differ in capitals alone.
+#[test]
+fn a_lane_is_named_as_it_is_written_before_capitals_stop_to_matter() -> Outcome {
+    #[derive(ContextState)]
+    #[allow(non_snake_case)]
+    struct Logs {
+        #[precondition]
+        LOG: Spans,
+        #[evictable]
+        log: Spans,
+    }
+    let mut window = Window::<Logs, _>::open_with(memory(), Episode::new("e", "p").budget(limits()), OneByteAToken)?;
+    window.lanes().LOG.push("c".repeat(500))?;
+    for _ in 0..3 {
+        window.lanes().log.push("x".repeat(1_000))?;
+    }
+    let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+    assert_eq!(pass.parse(&Answer::prune(["log"]))?.evicts(), [id(2), id(3), id(4)]);
+    assert!(matches!(pass.parse(&Answer::prune(["LOG"])), Err(ProposalError::LaneNotOffered { .. })));
     Ok(())
 }

@@ -373,6 +373,7 @@ fn books(window: &Windowed) -> Checked {
             PruneEvent::Passed(pass) => {
                 prop_assert!(pass.after < pass.before);
                 passes += 1;
+                prop_assert_eq!(pass.before + pass.pointers + pass.kept, pass.after + pass.gross);
                 gross += pass.gross;
                 net += pass.net() + i64::try_from(pass.overhead()).unwrap_or(i64::MAX);
                 pointers += pass.pointers;

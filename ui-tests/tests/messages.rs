@@ -86,6 +86,7 @@ fn a_failed_build_says_what_an_error_at_run_time_says() -> Outcome {
         ("fixed_above_trigger", Limits::of(32_768).fixed(29_000).trigger(27_852)),
         ("keeps_the_window", Limits::of(8_000).keep(8_000)),
         ("margin_below_rationale", Limits::of(24_000).margin(399)),
+        ("margin_out_of_reach", Limits::of(24_000).margin(23_000)),
     ] {
         let said = fs::read_to_string(folder().join(format!("cases/r12/{case}.stderr")))?;
         let Err(error) = Budget::new(limits) else { return Err(format!("{case} works").into()) };

@@ -217,7 +217,7 @@ impl<C: ContextState, St> Window<C, St> {
     pub fn headroom(&self) -> Option<i64> {
         let contents = self.shared.lock();
         let headroom = i128::from(contents.budget?.limit()).saturating_sub(i128::from(contents.request()));
-        i64::try_from(headroom).ok()
+        Some(i64::try_from(headroom).unwrap_or(if headroom < 0 { i64::MIN } else { i64::MAX }))
     }
 
     /// What the provider charges for a changed prefix: from now on a pass below the trigger has to pay for it (rule R11).

@@ -215,7 +215,8 @@ impl Contents {
         let kept = rationale.as_ref().map_or(0, |entry| u64::from(entry.tokens));
         let before = self.request();
         let after = before.saturating_add(come).saturating_add(kept).saturating_sub(gone).saturating_sub(gross);
-        let pointers = come.saturating_sub(gone);
+        // Where pointers fold, more of them can go than come.
+        let (gross, pointers) = (gross.saturating_add(gone.saturating_sub(come)), come.saturating_sub(gone));
         Ok(Priced { evict, edit, summaries: made, rationale, gross, pointers, kept, before, after })
     }
 

@@ -230,7 +230,11 @@ impl Draft<'_> {
     }
 
     fn lane(&self, name: &str) -> Option<u16> {
-        let at = self.contents.lanes.iter().position(|lane| lane.name().eq_ignore_ascii_case(name.trim()))?;
+        let name = name.trim();
+        let position =
+            |same: fn(&str, &str) -> bool| self.contents.lanes.iter().position(|lane| same(lane.name(), name));
+        // Two lanes may differ in capitals alone.
+        let at = position(|lane, name| lane == name).or_else(|| position(str::eq_ignore_ascii_case))?;
         u16::try_from(at).ok()
     }
 
