@@ -128,17 +128,19 @@ pub struct Held {
     pub pending: u64,
     /// The newest tokens, kept by the budget's `keep`.
     pub recent: u64,
-    /// Spans no larger than the pointer that would stand for them, and what a budget's index had no line for.
+    /// Spans no larger than the pointer that would stand for them.
     pub small: u64,
+    /// Candidates for which the budget's `index` has no line: it is smaller than one.
+    pub unlisted: u64,
 }
 
 impl std::fmt::Display for Held {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { kept, protected, rationales, pending, recent, small } = self;
+        let Self { kept, protected, rationales, pending, recent, small, unlisted } = self;
         write!(
             f,
             "tokens kept {kept}, protected {protected}, rationales {rationales}, in pending exchanges {pending}, \
-             recent {recent}, no larger than a pointer {small}"
+             recent {recent}, no larger than a pointer {small}, without room in the index {unlisted}"
         )
     }
 }
@@ -159,7 +161,7 @@ impl Ask {
             return Err(Refused::DecisionInBand { headroom, index, rationale });
         }
         if candidates == 0 {
-            let held = Held { kept: 0, protected: 0, rationales: 0, pending: 0, recent: 0, small: 0 };
+            let held = Held { kept: 0, protected: 0, rationales: 0, pending: 0, recent: 0, small: 0, unlisted: 0 };
             return Err(Refused::NothingToPrune { headroom, held });
         }
         let cost = deciding.saturating_add(pointers).saturating_add(cache);

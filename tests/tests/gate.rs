@@ -228,3 +228,15 @@ fn a_budget_is_what_the_window_reports() -> Outcome {
     assert_eq!(window(limits)?.budget(), Some(Budget::new(limits)?));
     Ok(())
 }
+
+/// An index that is smaller than a line offers nothing, and the refusal says so.
+#[test]
+fn an_index_without_room_for_a_line_is_told() -> Outcome {
+    let mut window = window(Limits::of(20_000).index(10).rationale(100))?;
+    window.lanes().work.push("z".repeat(3_000))?;
+    let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("refused")?;
+    let held = Held { unlisted: 3_000, ..Held::default() };
+    assert_eq!(*refusal.reason(), Refused::NothingToPrune { headroom: 17_000, held });
+    assert!(refusal.to_string().contains("without room in the index 3000"), "{refusal}");
+    Ok(())
+}

@@ -10,12 +10,13 @@ use super::{
 };
 use crate::{
     ApplyError, ContextState, ProposalError, Step,
-    gate::{Admitted, Ask, Refused},
+    gate::{Admitted, Ask, Held, Refused},
     policy::Permitted,
     rule::PrunesFrom,
     tool::{Answer, Dynamic, Form, Provider, Tool},
     window::{
         Lanes, Shared,
+        candidates::Tally,
         contents::{Commit, Contents},
     },
 };
@@ -107,10 +108,7 @@ impl Contents {
             cache: self.cache_cost(tally.before),
             margin: budget.margin().max(prices.rationale),
         };
-        ask.decide().map_err(|refused| match refused {
-            Refused::NothingToPrune { headroom, .. } => Refused::NothingToPrune { headroom, held: tally.held },
-            other => other,
-        })
+        ask.decide().map_err(|refused| explained(refused, &tally))
     }
 
     /// Below the trigger a pass is a choice and pays for the cache it loses; above, the space is needed.
@@ -137,12 +135,25 @@ impl Contents {
             pointers: taken(candidates.saturating_mul(prices.pointer), prices.uptake),
             ..expected.ask
         };
-        Ok((ask.decide()?, index))
+        let admitted = ask.decide().map_err(|refused| explained(refused, &self.tally()))?;
+        Ok((admitted, index))
     }
 
     fn refused(&mut self, refused: &Refused) -> u32 {
         let (at, utilization, changes) = (self.pushed_tokens, self.request(), self.changes);
         self.ledger.refused(at, utilization, changes, refused.reason())
+    }
+}
+
+/// Where there is nothing to prune, says why.
+fn explained(refused: Refused, tally: &Tally) -> Refused {
+    match refused {
+        Refused::NothingToPrune { headroom, .. } => {
+            // Whatever candidates there are had no line in the index.
+            let held = Held { unlisted: tally.largest(u64::MAX).1, ..tally.held };
+            Refused::NothingToPrune { headroom, held }
+        }
+        other => other,
     }
 }
 
