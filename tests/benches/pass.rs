@@ -51,7 +51,7 @@ fn main() {
 /// Evicts what is not to stay, then asks the gate; beside it, the sum of the counts of what stays.
 fn gate(spans: usize, stays: impl Fn(usize) -> bool) {
     // Never enough reclaimed, so that asking goes all the way and changes nothing.
-    let limits = Limits::of(1 << 40).margin(1 << 40);
+    let limits = Limits::of(1 << 40).margin(1 << 39);
     let mut window = open(limits, OneByteAToken);
     let lanes = window.lanes();
     let ids: Vec<_> = (0..spans).map(|n| lanes.work.push(format!("{n:>200}")).unwrap()).collect();
