@@ -226,10 +226,7 @@ impl Contents {
         }
         let mut sorted = ids.to_vec();
         sorted.sort_unstable();
-        if let Some(span) = sorted.windows(2).find_map(|pair| match pair {
-            [one, other] if one == other => Some(*one),
-            _ => None,
-        }) {
+        if let Some(span) = repeated(&sorted) {
             return Err(SelectionError::Twice { span });
         }
         for &span in &sorted {
@@ -470,4 +467,12 @@ impl Names {
     fn get(&self, number: NonZeroU16) -> Option<&Arc<str>> {
         self.names.get(usize::from(number.get()).checked_sub(1)?)
     }
+}
+
+/// The first of `spans`, ascending, that is there twice.
+pub(crate) fn repeated(spans: &[SpanId]) -> Option<SpanId> {
+    spans.windows(2).find_map(|pair| match pair {
+        [one, other] if one == other => Some(*one),
+        _ => None,
+    })
 }

@@ -1,14 +1,12 @@
 //! What a model proposes, checked name by name against the window (rule R15).
 
-use std::collections::BTreeSet;
-
 use super::Index;
 use crate::{
     ApplyError, ProposalError, SelectionError, SpanId, SummaryText, TokenCounter,
     tool::{Answer, Form as _, Request, Static},
     window::{
         candidates::{Class, Unit},
-        contents::{Contents, Moment},
+        contents::{Contents, Moment, repeated},
         summarize::{Finish, ModelAnswer},
         table::Residency,
     },
@@ -72,7 +70,7 @@ pub struct Preview {
 
 impl Contents {
     pub(super) fn propose(&self, answer: &Answer, written: u64, index: &Index) -> Result<Proposal, ProposalError> {
-        let mut draft = Draft { contents: self, index, taken: BTreeSet::new(), already: Vec::new() };
+        let mut draft = Draft { contents: self, index, already: Vec::new() };
         let (mut evict, mut summaries) = (Vec::new(), Vec::new());
         for request in answer.requests()? {
             match request {
@@ -123,19 +121,15 @@ impl Contents {
 
     /// Whether every span of a proposal may leave in the way it says, now.
     pub(super) fn vet(&self, proposal: &Proposal) -> Result<(), ProposalError> {
-        let mut seen = BTreeSet::new();
-        let evicted = proposal.evict.iter().map(|span| (*span, false));
-        let sources = proposal.summaries.iter().flat_map(|(sources, _)| sources).map(|span| (*span, true));
-        for (span, source) in evicted.chain(sources) {
-            if !seen.insert(span) {
-                return Err(ProposalError::Overlap { span });
-            }
-            self.may_leave(span)?;
-            if source {
-                self.may_be_source(span)?;
-            }
+        let sources = proposal.summaries.iter().flat_map(|(sources, _)| sources);
+        let mut all: Vec<_> = proposal.evict.iter().chain(sources.clone()).copied().collect();
+        all.sort_unstable();
+        if let Some(span) = repeated(&all) {
+            return Err(ProposalError::Overlap { span });
         }
-        self.no_half(&seen.into_iter().collect::<Vec<_>>())?;
+        all.iter().try_for_each(|span| self.may_leave(*span))?;
+        sources.into_iter().try_for_each(|span| self.may_be_source(*span))?;
+        self.no_half(&all)?;
         if !proposal.summaries.is_empty() && self.derived_lane().is_none() {
             return Err(ProposalError::NoDerivedLane);
         }
@@ -209,7 +203,6 @@ impl Contents {
 struct Draft<'a> {
     contents: &'a Contents,
     index: &'a Index,
-    taken: BTreeSet<SpanId>,
     already: Vec<SpanId>,
 }
 
@@ -238,34 +231,26 @@ impl Draft<'_> {
         u16::try_from(at).ok()
     }
 
-    /// The spans named, with those that leave together with them.
+    /// The spans named, with those that leave together with them, ascending.
     fn spans(&mut self, names: &[String]) -> Result<Vec<SpanId>, ProposalError> {
-        let mut named = BTreeSet::new();
-        let mut spans = BTreeSet::new();
-        for name in names {
-            let Some(span) = SpanId::parse(name) else {
-                return Err(ProposalError::NoId { name: shown(name), offered: self.index.offers.len() });
-            };
-            if !named.insert(span) {
-                return Err(ProposalError::Twice { span });
-            }
-            let entry = self.contents.entry(span)?;
-            match entry.residency {
-                Residency::Resident => self.take(span, &mut spans)?,
+        let id = |name: &String| {
+            let offered = self.index.offers.len();
+            SpanId::parse(name).ok_or_else(|| ProposalError::NoId { name: shown(name), offered })
+        };
+        let mut named = names.iter().map(id).collect::<Result<Vec<_>, _>>()?;
+        named.sort_unstable();
+        if let Some(span) = repeated(&named) {
+            return Err(ProposalError::Twice { span });
+        }
+        let mut resident = Vec::with_capacity(named.len());
+        for span in named {
+            match self.contents.entry(span)?.residency {
+                Residency::Resident => resident.push(span),
                 Residency::Discarded => return Err(SelectionError::Discarded { span }.into()),
                 _ => self.already.push(span),
             }
         }
-        Ok(spans.into_iter().collect())
-    }
-
-    fn take(&mut self, span: SpanId, spans: &mut BTreeSet<SpanId>) -> Result<(), ProposalError> {
-        for (part, _) in self.contents.unit(span) {
-            if spans.insert(part) && !self.taken.insert(part) {
-                return Err(ProposalError::Overlap { span: part });
-            }
-        }
-        Ok(())
+        Ok(self.contents.whole(resident, Residency::Resident))
     }
 
     /// The candidates of the lanes named.
@@ -280,15 +265,12 @@ impl Draft<'_> {
             }
             lanes.push(lane);
         }
-        let mut spans = BTreeSet::new();
-        for lane in lanes {
-            for unit in self.contents.candidates_in(lane) {
-                if !as_sources || self.contents.is_evictable(unit.span) {
-                    self.take(unit.span, &mut spans)?;
-                }
-            }
-        }
-        Ok(spans.into_iter().collect())
+        let wanted = |unit: &Unit| !as_sources || self.contents.is_evictable(unit.span);
+        let units = lanes.into_iter().flat_map(|lane| self.contents.candidates_in(lane)).filter(wanted);
+        let mut spans: Vec<_> = units.map(|unit| unit.span).collect();
+        spans.sort_unstable();
+        spans.dedup();
+        Ok(self.contents.whole(spans, Residency::Resident))
     }
 }
 
