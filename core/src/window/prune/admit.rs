@@ -27,10 +27,11 @@ use crate::{
 pub enum Advice {
     /// Nothing: below the trigger, and a pass would not pay.
     GoOn(Refused),
-    /// A pass is affordable and would free enough, but the window is far from the trigger: what is decided later is
-    /// decided once.
+    /// A pass is affordable and would free enough, but the window is far from the trigger: waiting costs nothing, and more
+    /// comes together for one decision.
     MayPrune(Admitted),
-    /// The best moment: a pass is affordable and would free enough, and a rationale from here on the trigger is reached.
+    /// The best moment: a pass is affordable and would free enough, and the window is within one rationale of the trigger
+    /// or above it.
     Prune(Admitted),
     /// At or above the trigger, and no model may decide: fall back.
     FallBack(Refused),

@@ -120,7 +120,7 @@ impl<'w, St> Operation<'w, St> for Apply {
         }
         contents.vet(&proposal)?;
         let change = contents.change(contents.priced(proposal, counter)?)?;
-        let first = change.tombstones.iter().map(Tombstone::span).min();
+        let first = change.tombstones.iter().map(Tombstone::span).min().filter(|_| contents.cache.is_some());
         let cache = contents.cache_cost(first.map(|first| contents.tokens_before(first)));
         let pass = PassRecord { index, rationale, cache, ..change.pass(contents) };
         let events = contents.events(Event::Pruned(pass.clone()), &change);
