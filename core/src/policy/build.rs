@@ -96,7 +96,7 @@ impl HeldBudget {
     }
 }
 
-/// The type of [`ContextState::BUDGET`].
+/// The type of [`ContextState::BUDGET`](crate::ContextState::BUDGET).
 pub type Built = Option<Budget>;
 /// No budget.
 pub const NONE: Built = None;
