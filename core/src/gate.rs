@@ -128,7 +128,7 @@ pub struct Held {
     pub pending: u64,
     /// The newest tokens, kept by the budget's `keep`.
     pub recent: u64,
-    /// Spans no larger than the pointer that would stand for them.
+    /// Spans and exchanges no larger than the pointers that would stand for them.
     pub small: u64,
     /// Candidates for which the budget's `index` has no line: it is smaller than one.
     pub unlisted: u64,

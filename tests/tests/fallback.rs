@@ -315,6 +315,24 @@ fn small_neighbours_leave_under_one_pointer() -> Outcome {
     Ok(())
 }
 
+/// R14 and R16: each part of an exchange may leave its own pointer, and together they can take more than it does.
+#[test]
+fn an_exchange_no_larger_than_its_pointers_stays() -> Outcome {
+    for (name, run) in STRATEGIES {
+        let mut window = window(memory(), limits(6_000, 5_000))?;
+        let lanes = window.lanes();
+        lanes.rules.push("r".repeat(3_000))?;
+        for n in 0..15 {
+            lanes.work.push(NewSpan::model("c".repeat(20)).calls([format!("c{n}")]))?;
+            lanes.schema.push(NewSpan::tool("describe_table", "z".repeat(90)).answers(format!("c{n}")))?;
+        }
+        let large = lanes.schema.push(NewSpan::tool("describe_table", "z".repeat(1_500)))?;
+        let report = report(run(&mut window)?)?;
+        assert_eq!(left(&report), [large], "{name}");
+    }
+    Ok(())
+}
+
 /// Passes whose pointers folded into others make the next pass look cheap; what a pointer takes on its own is the same.
 #[test]
 fn cheap_passes_do_not_make_small_spans_worth_a_pointer() -> Outcome {

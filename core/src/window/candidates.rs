@@ -46,6 +46,8 @@ pub struct Unit {
     pub(crate) span: SpanId,
     /// Of its resident spans together.
     pub(crate) tokens: u64,
+    /// How many pointers would stand for it: one a span, or one for neighbours that fold.
+    pub(crate) pointers: u64,
     pub(crate) class: Class,
     pub(crate) standing: Standing,
     /// Tokens of the resident spans before it.
@@ -115,7 +117,7 @@ impl Contents {
             }
             let standing = if entry.end() > recent { Standing::Recent } else { Standing::Free };
             let (tokens, class) = (u64::from(entry.tokens), self.class(entry.lane));
-            Some(Unit { span, tokens, class, standing, before: here })
+            Some(Unit { span, tokens, pointers: 1, class, standing, before: here })
         })
     }
 
@@ -127,9 +129,14 @@ impl Contents {
             return None;
         }
         let (mut tokens, mut class, mut end) = (u64::from(entry.tokens), self.class(entry.lane), entry.end());
-        for (_, entry) in resident {
+        let (mut pointers, mut last) = (1_u64, (first, class));
+        for (part, entry) in resident {
+            let here = self.class(entry.lane);
+            let folds = (last.1, here) == (Class::Evictable, Class::Evictable) && last.0.next() == part;
+            pointers = pointers.saturating_add(u64::from(!folds));
+            last = (part, here);
             tokens = tokens.saturating_add(u64::from(entry.tokens));
-            class = class.max(self.class(entry.lane));
+            class = class.max(here);
             end = end.max(entry.end());
         }
         let standing = match self.exchanges.pending(span) {
@@ -137,7 +144,7 @@ impl Contents {
             None if end > recent => Standing::Recent,
             None => Standing::Free,
         };
-        Some(Unit { span, tokens, class, standing, before })
+        Some(Unit { span, tokens, pointers, class, standing, before })
     }
 
     /// The resident spans that leave together with `span`, itself among them, oldest first.
@@ -177,9 +184,14 @@ impl Contents {
         Ok(())
     }
 
-    /// Whether a unit is a candidate of a pass: offered, free, and larger than a usual pointer.
+    /// Whether a unit is a candidate of a pass: offered, free, and larger than the usual pointers to it.
     pub(crate) fn is_candidate(&self, unit: &Unit) -> bool {
-        unit.class.is_offered() && unit.standing == Standing::Free && unit.tokens > self.pointer_price
+        unit.class.is_offered() && unit.standing == Standing::Free && !self.is_small(unit)
+    }
+
+    /// Whether the usual pointers to a unit take as much as itself.
+    pub(crate) fn is_small(&self, unit: &Unit) -> bool {
+        unit.tokens <= self.pointer_price.saturating_mul(unit.pointers)
     }
 
     /// Counts the candidates, and what is none. O(resident spans), no allocation.

@@ -210,12 +210,12 @@ impl Contents {
 
     /// The units that may leave without a model, in the order in which they do; of a class, the smallest ones last.
     fn in_order<B: Fallback>(&self) -> Vec<Unit> {
-        let pointer = self.pointer_price;
         let mut units: Vec<_> = self.units().filter(leaves).collect();
-        let folding = self.folding(&units, pointer);
-        units.retain(|unit| unit.tokens > pointer || folding.binary_search(&unit.span).is_ok());
+        let folding = self.folding(&units, self.pointer_price);
+        let folds = |unit: &Unit| self.unit(unit.span).all(|(span, _)| folding.binary_search(&span).is_ok());
+        units.retain(|unit| !self.is_small(unit) || folds(unit));
         let rank = B::rank(self);
-        units.sort_by_cached_key(|unit| (unit.class, unit.tokens <= pointer, rank(unit)));
+        units.sort_by_cached_key(|unit| (unit.class, self.is_small(unit), rank(unit)));
         units
     }
 
