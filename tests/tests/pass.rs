@@ -462,6 +462,19 @@ fn what_was_decided_for_one_window_does_nothing_to_another() -> Outcome {
     Ok(())
 }
 
+/// R22: what was decided under one policy would have tombstones that name another.
+#[test]
+fn a_proposal_does_not_outlive_its_policy() -> Outcome {
+    let mut window = filled()?;
+    let proposal = with_pass(&mut window, |pass| pass.parse(&Answer::prune(["s3"])))??;
+    window.change_policy("p").wait()?;
+    assert!(with_pass(&mut window, |pass| pass.preview(&proposal).is_ok())?);
+    window.change_policy("p2").wait()?;
+    let refused = with_pass(&mut window, |pass| pass.apply(proposal).wait().err())?;
+    assert!(matches!(refused, Some(ApplyError::Outdated)), "{refused:?}");
+    Ok(())
+}
+
 /// R24: lanes named again name nothing new, though passes turned out cheaper than expected.
 #[test]
 fn a_lane_named_again_gives_nothing_new() -> Outcome {

@@ -72,7 +72,7 @@ pub struct Contents {
     pub(crate) ledger: Ledger,
     pub(crate) trusts_estimates: bool,
     pub(crate) cache: Option<CachePrice>,
-    /// Grows with every change of what the window shows.
+    /// Grows with every change of what the window shows, and of its policy.
     pub(crate) changes: u64,
     /// Spans that a later read of the same subject took the place of.
     pub(crate) reads: Reads,

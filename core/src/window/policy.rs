@@ -21,6 +21,10 @@ impl<'w, St> Operation<'w, St> for ChangePolicy {
     }
 
     fn apply(policy: PolicyVersion, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) {
+        // What was decided under another policy is not applied under this one.
+        if contents.policy != policy {
+            contents.changes = contents.changes.saturating_add(1);
+        }
         contents.policy = policy;
     }
 }
