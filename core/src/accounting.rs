@@ -274,7 +274,7 @@ impl Expected {
     }
 }
 
-/// An eighth: a model that takes nothing is asked again when much has come together.
+/// An eighth: what a model is expected to take at least, and what a fallback adds.
 const LEAST_UPTAKE: u64 = 125;
 
 /// What a window expects a decision to cost, in tokens: as its policy says at first, then as measured (rule R11).
@@ -287,7 +287,7 @@ pub struct Prices {
     /// One pointer.
     pub pointer: u64,
     /// How many of 1,000 offered tokens models take: all at first, then as measured. What they declined before is offered
-    /// again, and would otherwise make the gate promise it again.
+    /// again, and would otherwise make the gate promise it again. Each fallback adds an eighth, up to all.
     pub uptake: u64,
     /// Whether rationales are longer than the policy leaves room for: declare a larger `rationale`, or a lower trigger.
     pub rationale_exceeds_policy: bool,
@@ -414,6 +414,9 @@ impl Ledger {
 
     pub(crate) fn fell_back(&mut self, strategy: &'static str, pass: &PassRecord) {
         let PassRecord { at, before, after, spans, .. } = *pass;
+        // A model that is not asked measures nothing: one wordy or idle answer must not keep the gate shut for good.
+        self.uptake = self.uptake.saturating_add(LEAST_UPTAKE).min(1_000);
+        self.rationale.observe(self.rationale.value.min(self.budget.map_or(0, Budget::rationale)));
         let sums = &mut self.accounting;
         sums.fallbacks = sums.fallbacks.saturating_add(1);
         sums.fallback_freed = sums.fallback_freed.saturating_add(before.saturating_sub(after));

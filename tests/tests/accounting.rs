@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use keepspan::{
-    Episode, FellBack, Limits, OldestFirst, OneByteAToken, OpenError, Outcome as Passed, PruneEvent, Report, Window,
-    store::MemoryStore, tool::Answer,
+    CounterError, Episode, FellBack, Limits, OldestFirst, OneByteAToken, OpenError, Outcome as Passed, PruneEvent,
+    Report, TokenCount, TokenCounter, Window, store::MemoryStore, tool::Answer,
 };
 use keepspan_tests::{Agent, memory};
 
@@ -149,5 +149,65 @@ fn what_came_to_nothing_is_charged_all_the_same() -> Outcome {
     assert_eq!((sums.passes, sums.rejected, sums.index, sums.rationale), (0, 1, 2 * index, 370));
     assert_eq!(sums.net, -((2 * index + 370) as i64));
     assert_eq!(window.utilization(), 12_000);
+    Ok(())
+}
+
+/// Counts all but what a model says.
+#[derive(Debug)]
+struct Deaf;
+
+impl TokenCounter for Deaf {
+    fn text(&self, text: &str) -> Result<TokenCount, CounterError> {
+        if text == "because" { Err(CounterError::new("deaf")) } else { OneByteAToken.text(text) }
+    }
+}
+
+/// What a model wrote is spent, though the counter fails on it.
+#[test]
+fn what_cannot_be_counted_is_charged_by_its_bytes() -> Outcome {
+    let limits = Limits::of(24_000).index(600).rationale(400).margin(600);
+    let mut window = Window::<Agent, _>::open_with(memory(), Episode::new("e", "p").budget(limits), Deaf)?;
+    for _ in 0..12 {
+        window.lanes().work.push("x".repeat(1_000))?;
+    }
+    let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+    let index = pass.index().tokens();
+    let proposal = pass.parse(&Answer::prune(["s1"]).with_rationale("because"))?;
+    assert!(matches!(pass.apply(proposal).wait(), Err(keepspan::ApplyError::Counter(_))));
+    let sums = window.accounting();
+    assert_eq!((sums.passes, sums.index, sums.rationale), (0, index, 2 + 7));
+    Ok(())
+}
+
+/// Prices that only a decision could lower would never be lowered, once they admit none.
+#[test]
+fn an_idle_or_a_wordy_model_is_asked_again_after_some_fallbacks() -> Outcome {
+    let idle = Answer::prune([""; 0]).spent(10);
+    let wordy = Answer::prune(["nothing"]).spent(1_000_000);
+    for (answer, fixed) in [(idle, 0), (wordy, 15_000)] {
+        let mut window = window(Limits::of(24_000).index(600).rationale(400).margin(600).fixed(fixed))?;
+        fill(&mut window, 6)?;
+        let mut asked = 0;
+        while let Ok(pass) = window.lanes().externalize().wait()?.admit() {
+            // An answer that is refused is charged as well.
+            let _ = pass.parse(&answer);
+            asked += 1;
+            assert!(asked < 10);
+        }
+        assert!(asked > 0);
+        for fallbacks in 0.. {
+            if window.lanes().externalize().wait()?.admit().is_ok() {
+                break;
+            }
+            assert!(fallbacks < 100, "{:?}", window.prices());
+            while window.utilization() + fixed < 20_000 {
+                fill(&mut window, 1)?;
+            }
+            // The gate may open on the way up: then a model is asked.
+            if let Err(refusal) = window.lanes().externalize().wait()?.admit() {
+                assert!(matches!(refusal.fall_back(OldestFirst).wait()?, FellBack::Freed(_)));
+            }
+        }
+    }
     Ok(())
 }

@@ -220,7 +220,7 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
     /// # Errors
     /// [`ProposalError`] names the fault and the span; the window is as it was.
     pub fn parse(&self, answer: &Answer) -> Result<Proposal, ProposalError> {
-        let written = written(answer, &*self.shared.counter)?;
+        let written = written(answer, &*self.shared.counter);
         let mut contents = self.shared.lock();
         let proposed = contents.propose(answer, written, &self.index);
         let taken = proposed.as_ref().ok().map(|proposal| contents.taken_by(proposal));

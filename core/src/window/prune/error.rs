@@ -98,9 +98,6 @@ pub enum ProposalError {
     /// The text is no summary (rule R6).
     #[error(transparent)]
     Summary(#[from] SummaryTextError),
-    /// The answer could not be counted.
-    #[error("the answer could not be counted: {0}; mend the counter, then parse again")]
-    Counter(CounterError),
 }
 
 /// Why a proposal was not applied. What deciding took is spent all the same.

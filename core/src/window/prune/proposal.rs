@@ -279,17 +279,20 @@ fn shown(name: &str) -> String {
     crate::pointer::Plain(&name.chars().take(60).collect::<String>()).to_string()
 }
 
-/// What the model wrote: as its provider reported, or else its words and names as counted.
-pub(super) fn written(answer: &Answer, counter: &dyn TokenCounter) -> Result<u64, ProposalError> {
+/// What the model wrote: as its provider reported, or else its words and names as counted. It is spent, so what cannot be
+/// counted is charged all the same, at a token a byte.
+pub(super) fn written(answer: &Answer, counter: &dyn TokenCounter) -> u64 {
     if let Some(reported) = answer.output_tokens() {
-        return Ok(reported);
+        return reported;
     }
     let count = |text: &str| match text {
-        "" => Ok(0),
-        text => counter.text(text).map(|count| u64::from(count.tokens())).map_err(ProposalError::Counter),
+        "" => 0,
+        text => counter
+            .text(text)
+            .map_or_else(|_| u64::try_from(text.len()).unwrap_or(u64::MAX), |count| u64::from(count.tokens())),
     };
-    answer.calls().iter().try_fold(count(answer.rationale())?, |sum, call| {
-        let names = count(&call.names().join(" "))?;
-        Ok(sum.saturating_add(names).saturating_add(count(call.summary().unwrap_or_default())?))
+    answer.calls().iter().fold(count(answer.rationale()), |sum, call| {
+        let names = count(&call.names().join(" "));
+        sum.saturating_add(names).saturating_add(count(call.summary().unwrap_or_default()))
     })
 }
