@@ -462,6 +462,22 @@ fn what_was_decided_for_one_window_does_nothing_to_another() -> Outcome {
     Ok(())
 }
 
+/// R24: an answer that names the lane of its own summary does not take it the second time, only after something new.
+#[test]
+fn an_answer_does_not_take_its_own_summary() -> Outcome {
+    let mut window = filled()?;
+    for _ in 0..10 {
+        window.lanes().work.push("w".repeat(1_000))?;
+    }
+    let answer = Answer::prune(["recap"]).summarize(["s3", "s4"], "read two files ".repeat(10)).spent(100);
+    let report = pruned(&mut window, &answer)?;
+    assert!(matches!(decide(&mut window, &answer)?, Passed::Unchanged));
+    window.lanes().rules.push("go on")?;
+    let again = pruned(&mut window, &answer)?;
+    assert_eq!(again.tombstones()[0].span(), report.summaries()[0]);
+    Ok(())
+}
+
 /// R22: what was decided under one policy would have tombstones that name another.
 #[test]
 fn a_proposal_does_not_outlive_its_policy() -> Outcome {

@@ -192,10 +192,14 @@ impl Contents {
         offered.map(|(_, lane)| lane.name().to_owned()).collect()
     }
 
-    /// What is evicted when a lane is named: each candidate in it.
+    /// What is evicted when a lane is named: each candidate in it, but for summaries written since the last push, which
+    /// the same answer may have asked for (rule R24).
     fn candidates_in(&self, lane: u16) -> impl Iterator<Item = Unit> {
-        let in_lane = move |span| self.table.get(span).is_some_and(|entry| entry.lane == lane);
-        self.units().filter(move |unit| in_lane(unit.span) && self.is_candidate(unit))
+        let written = |unit: &Unit, start| unit.class == Class::Derived && start >= self.newest;
+        let named = move |unit: &Unit| {
+            self.table.get(unit.span).is_some_and(|entry| entry.lane == lane && !written(unit, entry.start))
+        };
+        self.units().filter(move |unit| named(unit) && self.is_candidate(unit))
     }
 }
 
