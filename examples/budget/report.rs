@@ -11,7 +11,7 @@ pub struct Report {
     pub unpruned: u64,
     /// The hard limit, in tokens.
     pub budget: u64,
-    /// Prune when full, the record's gate, keepspan.
+    /// Prune when full, a gate with slack, keepspan.
     pub runs: [Run; 3],
     /// The same three over many seeds.
     pub seeds: Distribution,
