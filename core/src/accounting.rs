@@ -149,7 +149,8 @@ pub struct Oscillation {
 /// How many passes in a row make a warning.
 const IN_A_ROW: usize = 4;
 
-/// What pruning did in this episode, as a value; see [`Window::accounting`](crate::Window::accounting).
+/// What pruning did in this episode, as a value; see [`Window::accounting`](crate::Window::accounting). A pass that was
+/// [undone](crate::Window::undo) counts as it was: it freed, and it was paid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Accounting {
@@ -157,7 +158,8 @@ pub struct Accounting {
     pub passes: u64,
     /// Passes that changed nothing.
     pub unchanged: u64,
-    /// Answers that were refused: what they took is in the sums.
+    /// Answers that [`Pass::parse`](crate::Pass::parse) refused: what they took is in the sums. One that is no
+    /// [`Answer`](crate::tool::Answer) never gets that far.
     pub rejected: u64,
     /// Tokens that left in passes.
     pub gross: u64,

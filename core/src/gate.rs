@@ -35,7 +35,8 @@ pub struct Admitted {
     pub net: u64,
 }
 
-/// Why a model may not decide now. Each asks for something else, and none is told by utilization alone (rule R10).
+/// Why a model may not decide now. Each asks for something else, and none is told by utilization alone (rule R10). The
+/// first four are the gate's own; the others say why it could not be asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -139,7 +140,7 @@ impl std::fmt::Display for Held {
         let Self { kept, protected, rationales, pending, recent, small, unlisted } = self;
         write!(
             f,
-            "tokens kept {kept}, protected {protected}, rationales {rationales}, in pending exchanges {pending}, \
+            "instructions and pinned {kept}, protected {protected}, rationales {rationales}, in pending exchanges {pending}, \
              recent {recent}, no larger than a pointer {small}, without room in the index {unlisted}"
         )
     }

@@ -25,13 +25,13 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
-    /// Nothing: below the trigger, and a pass would not pay.
+    /// Nothing: below the trigger, or without a budget, and the gate would refuse.
     GoOn(Refused),
     /// A pass is affordable and would free enough, but the window is far from the trigger: waiting costs nothing, and more
     /// comes together for one decision.
     MayPrune(Admitted),
-    /// The best moment: a pass is affordable and would free enough, and the window is within one rationale of the trigger
-    /// or above it.
+    /// The best moment: a pass is affordable and would free enough, and the trigger is reached, or will be once a rationale
+    /// is written.
     Prune(Admitted),
     /// At or above the trigger, and no model may decide: fall back.
     FallBack(Refused),
@@ -280,6 +280,9 @@ impl<'w, C: ContextState + 'w, St> Refusal<'w, C, St> {
 
     /// Frees space without a model, down to the trigger: evictable lanes first, then rationales, then summaries; and, only
     /// to get below the limit, protected lanes that are not pinned. Instructions never leave (rule R14).
+    ///
+    /// # Errors
+    /// [`FallBackError`](crate::FallBackError): above all `Unfittable`, when what may not leave is larger than the limit.
     pub fn fall_back<B: Fallback>(self, _strategy: B) -> Step<'w, St, FallBack<B>>
     where
         C::Policy: Permitted<B, C, C>,

@@ -122,7 +122,7 @@ pub struct FallBack<B> {
 #[must_use = "an unchanged window is as full as before"]
 #[non_exhaustive]
 pub enum FellBack {
-    /// Nothing had to leave, or nothing that may leave is left: nothing was written.
+    /// Nothing was written: the request is below the trigger, or between trigger and limit nothing is left that may leave.
     Unchanged,
     /// As the last time, and nothing changed since: asking again and again is a loop. Push, raise the budget, or stop.
     NoProgress {
