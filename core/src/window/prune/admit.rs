@@ -9,7 +9,7 @@ use super::{
     proposal::{Preview, Proposal, written},
 };
 use crate::{
-    ApplyError, ContextState, ProposalError, Step,
+    ApplyError, ContextState, Message, ProposalError, Step,
     gate::{Admitted, Ask, Held, Refused},
     policy::Permitted,
     rule::PrunesFrom,
@@ -167,6 +167,39 @@ const MOST: u64 = crate::tool::MAX_OFFERED as u64;
 
 /// The permit for one decision of a model, minted by the gate alone (rule R9). It holds the window: nothing enters or
 /// leaves until it is [applied](Pass::apply) or dropped, and dropping it changes nothing.
+///
+/// The request that decides is the window, the index and a tool. A bad answer is no reason to stop: the pass takes a
+/// program's [`Answer`] as well.
+///
+/// ```
+/// # use keepspan::{ContextState, Episode, Index, Message, NewSpan, Outcome, Spans, Window, store::MemoryStore};
+/// use keepspan::tool::{Answer, Dynamic, OpenAiChat};
+/// # #[derive(ContextState)]
+/// # #[context(budget = 4_000, trigger = 3_000)]
+/// # struct Agent { #[evictable(otherwise)] work: Spans }
+/// # fn ask(_: &[Message], _: &Index, _: serde_json::Value) -> serde_json::Value {
+/// #     serde_json::json!({ "choices": [{ "finish_reason": "length", "message": { "content": "Let me" } }] })
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let mut window = Window::<Agent, _>::open(MemoryStore::default(), Episode::new("e", "p").trust_estimates())?;
+/// # for n in 0..4 { window.lanes().route(NewSpan::tool("read", format!("{n} {}", "let x = 1;\n".repeat(150))))?; }
+/// if let Ok(pass) = window.lanes().externalize().wait()?.admit()
+///     && let Some(tool) = pass.tool(OpenAiChat, Dynamic)
+/// {
+///     let response = ask(&pass.render(), pass.index(), tool);
+///     let answer = Answer::read(OpenAiChat, &response).unwrap_or_else(|_| {
+///         Answer::prune(pass.index().offers().iter().take(3).map(|offer| offer.span().to_string()))
+///     });
+///     let proposal = pass.parse(&answer)?;
+///     println!("{} tokens after it", pass.preview(&proposal)?.after);
+///     if let Outcome::Pruned(report) = pass.apply(proposal).wait()? {
+///         println!("{} spans left", report.tombstones().len());
+///     }
+/// }
+/// # assert_eq!((window.accounting().passes, window.tombstones()?.len()), (1, 3));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a pass changes nothing until a proposal is applied"]
 pub struct Pass<'w, C, St> {
     shared: &'w Shared<St>,
@@ -181,7 +214,12 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
         &self.admitted
     }
 
-    /// What the model is to read: `pass.index().to_string()`, one line a candidate.
+    /// As [`Window::render`](crate::Window::render), which the pass keeps from being called.
+    pub fn render(&self) -> Vec<Message> {
+        self.shared.lock().render()
+    }
+
+    /// What the model is to read beside the window: `pass.index().to_string()`, one line a candidate.
     pub fn index(&self) -> &Index {
         &self.index
     }
