@@ -253,7 +253,8 @@ impl NewSpan {
     }
 
     /// The provider's ids of the calls that this turn makes. Until each has its result, the exchange is pending and no
-    /// part of it leaves; after that it leaves as a whole (rule R16).
+    /// part of it leaves; after that it leaves as a whole (rule R16). It is as protected as its most protected
+    /// part: no model is offered a large read beside a result that went to a `#[precondition]` lane.
     ///
     /// The calls take tokens as well, so the turn's content is its text with them, or they alone:
     ///

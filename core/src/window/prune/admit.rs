@@ -41,7 +41,8 @@ impl<'w, C: ContextState + 'w, St, S> Lanes<'w, C, St, S> {
     /// Asks the gate whether a model may decide now (rules R9, R10). O(resident spans).
     ///
     /// # Errors
-    /// A [`Refusal`] with the numbers; it can [fall back](Refusal::fall_back).
+    /// A [`Refusal`] with the numbers; it can [fall back](Refusal::fall_back). It holds the window, so `?` cannot pass it on:
+    /// match it, or pass on its [reason](Refusal::reason).
     pub fn admit(self) -> Result<Pass<'w, C, St>, Refusal<'w, C, St>>
     where
         S: PrunesFrom<C>, // externalized first
