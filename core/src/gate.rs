@@ -105,6 +105,11 @@ pub enum Refused {
     /// There is no budget to hold.
     #[error("no budget: give one by `#[context(budget = ..)]` or `Episode::budget`; without one nothing must leave")]
     NoBudget,
+    /// The gate admitted a pass, and no answer to it was applied.
+    #[error(
+        "declined: a pass was admitted and no answer to it was applied; fall back, or ask again while there is slack"
+    )]
+    Declined,
     /// The index that a model would read could not be counted.
     #[error("the candidates could not be counted: {error}; mend the counter, then ask again")]
     Uncounted {
@@ -183,6 +188,7 @@ impl Refused {
             Self::NothingToPrune { .. } => "nothing_to_prune",
             Self::Estimated { .. } => "estimated",
             Self::NoBudget => "no_budget",
+            Self::Declined => "declined",
             Self::Uncounted { .. } => "uncounted",
             Self::Interrupted => "interrupted",
         }

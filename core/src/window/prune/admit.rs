@@ -291,6 +291,24 @@ fn names<'a, F: Form>(
     if F::PROPERTY == Dynamic::PROPERTY { offers.map(|offer| offer.span.to_string()).collect() } else { lanes() }
 }
 
+impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
+    /// Books what an answer took that [`Answer::read`] refused: cut off at the output limit, say. In output tokens, as the
+    /// provider reports them; what the model read is added.
+    pub fn wasted(&self, output_tokens: u64) {
+        let mut contents = self.shared.lock();
+        let now = [contents.pushed_tokens, contents.request()];
+        contents.ledger.decided(now, [self.index.tokens, output_tokens], None, self.index.gross());
+    }
+
+    /// Gives the pass up and frees space without a model, as [`Refusal::fall_back`] does: for when no answer could be used.
+    pub fn fall_back<B: Fallback>(self, _strategy: B) -> Step<'w, St, FallBack<B>>
+    where
+        C::Policy: Permitted<B, C, C>,
+    {
+        Step::new(self.shared, FallBack { refused: Refused::Declined, strategy: PhantomData })
+    }
+}
+
 impl<C: ContextState, St> fmt::Debug for Pass<'_, C, St> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pass").field("state", &C::NAME).field("admitted", &self.admitted).finish_non_exhaustive()
