@@ -169,17 +169,18 @@ const MOST: u64 = crate::tool::MAX_OFFERED as u64;
 /// The permit for one decision of a model, minted by the gate alone (rule R9). It holds the window: nothing enters or
 /// leaves until it is [applied](Pass::apply) or dropped, and dropping it changes nothing.
 ///
-/// The request that decides is the window, the index and a tool. A bad answer is no reason to stop: the pass takes a
-/// program's [`Answer`] as well.
+/// The request that decides is the window, the index and a tool. A bad answer is no reason to stop: the pass can still
+/// [fall back](Pass::fall_back), or take a program's [`Answer`].
 ///
 /// ```
-/// # use keepspan::{ContextState, Episode, Index, Message, NewSpan, Outcome, Spans, Window, store::MemoryStore};
-/// use keepspan::tool::{Answer, Dynamic, OpenAiChat};
+/// # use keepspan::{ContextState, Episode, Index, Message, NewSpan, Spans, Window, store::MemoryStore};
+/// use keepspan::{FellBack, LargestToolOutput, Outcome, tool::{Answer, Dynamic, OpenAiChat}};
 /// # #[derive(ContextState)]
 /// # #[context(budget = 4_000, trigger = 3_000)]
 /// # struct Agent { #[evictable(otherwise)] work: Spans }
 /// # fn ask(_: &[Message], _: &Index, _: serde_json::Value) -> serde_json::Value {
-/// #     serde_json::json!({ "choices": [{ "finish_reason": "length", "message": { "content": "Let me" } }] })
+/// #     serde_json::json!({ "usage": { "completion_tokens": 90 },
+/// #         "choices": [{ "finish_reason": "length", "message": { "content": "Let me" } }] })
 /// # }
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let mut window = Window::<Agent, _>::open(MemoryStore::default(), Episode::new("e", "p").trust_estimates())?;
@@ -188,16 +189,25 @@ const MOST: u64 = crate::tool::MAX_OFFERED as u64;
 ///     && let Some(tool) = pass.tool(OpenAiChat, Dynamic)
 /// {
 ///     let response = ask(&pass.render(), pass.index(), tool);
-///     let answer = Answer::read(OpenAiChat, &response).unwrap_or_else(|_| {
-///         Answer::prune(pass.index().offers().iter().take(3).map(|offer| offer.span().to_string()))
-///     });
-///     let proposal = pass.parse(&answer)?;
-///     println!("{} tokens after it", pass.preview(&proposal)?.after);
-///     if let Outcome::Pruned(report) = pass.apply(proposal).wait()? {
-///         println!("{} spans left", report.tombstones().len());
+///     let read = Answer::read(OpenAiChat, &response);
+///     if read.is_err() {
+///         pass.wasted(response["usage"]["completion_tokens"].as_u64().unwrap_or(0));
+///     }
+///     match read.ok().and_then(|answer| pass.parse(&answer).ok()) {
+///         Some(proposal) => {
+///             println!("{} tokens after it", pass.preview(&proposal)?.after);
+///             if let Outcome::Pruned(report) = pass.apply(proposal).wait()? {
+///                 println!("{} spans left", report.tombstones().len());
+///             }
+///         }
+///         None => {
+///             if let FellBack::Freed(report) = pass.fall_back(LargestToolOutput).wait()? {
+///                 println!("{} spans left without it", report.tombstones().len());
+///             }
+///         }
 ///     }
 /// }
-/// # assert_eq!((window.accounting().passes, window.tombstones()?.len()), (1, 3));
+/// # assert_eq!((window.accounting().passes, window.accounting().rejected), (0, 1));
 /// # Ok(())
 /// # }
 /// ```
