@@ -224,6 +224,10 @@ pub fn table(report: &Report) -> String {
         "policy", "passes", "lowest", "peak", "deciding", "ratio"
     ));
     lines.extend(report.runs.iter().zip(&report.seeds.policies).map(|(run, figures)| spread_row(run.name, figures)));
+    lines.push(String::from(
+        "\nTokens throughout. lowest: once the trigger was passed; peak: while deciding included; deciding: read and written to decide;\n\
+         net: freed, less deciding and the pointers left behind; ratio: deciding / net; lost: needed text cut for good",
+    ));
     lines.join("\n")
 }
 

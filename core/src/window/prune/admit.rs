@@ -340,6 +340,11 @@ impl<'w, C: ContextState + 'w, St> Refusal<'w, C, St> {
         &self.refused
     }
 
+    /// The reason alone, which is an error like any other: for `?`.
+    pub fn into_reason(self) -> Refused {
+        self.refused
+    }
+
     /// How often this same refusal came by now while nothing changed in the window: above 1, asking again is a loop.
     pub fn times(&self) -> u32 {
         self.times
