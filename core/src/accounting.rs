@@ -93,6 +93,15 @@ pub enum PruneEvent {
         /// Why: `decision_in_band`.
         reason: &'static str,
     },
+    /// What a pass or a fallback took was brought back.
+    Undone {
+        /// Tokens pushed since the episode began.
+        at: u64,
+        /// What the request took before.
+        before: u64,
+        /// What it takes now.
+        after: u64,
+    },
     /// A fallback freed space without a model.
     FellBack {
         /// Tokens pushed since the episode began.
@@ -116,6 +125,7 @@ impl PruneEvent {
             | Self::Unchanged { at, .. }
             | Self::Decided { at, .. }
             | Self::Refused { at, .. }
+            | Self::Undone { at, .. }
             | Self::FellBack { at, .. } => *at,
         }
     }
@@ -123,7 +133,9 @@ impl PruneEvent {
     /// What the request takes after it.
     pub fn utilization(&self) -> u64 {
         match self {
-            Self::Passed(PassRecord { after, .. }) | Self::FellBack { after, .. } => *after,
+            Self::Passed(PassRecord { after, .. }) | Self::Undone { after, .. } | Self::FellBack { after, .. } => {
+                *after
+            }
             Self::Unchanged { utilization, .. }
             | Self::Decided { utilization, .. }
             | Self::Refused { utilization, .. } => *utilization,
@@ -149,7 +161,8 @@ pub struct Oscillation {
 /// How many passes in a row make a warning.
 const IN_A_ROW: usize = 4;
 
-/// What pruning did in this episode, as a value; see [`Window::accounting`](crate::Window::accounting).
+/// What pruning did in this episode, as a value; see [`Window::accounting`](crate::Window::accounting). A pass that was
+/// [undone](crate::Window::undo) counts as it was: it freed, and it was paid.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Accounting {
@@ -157,7 +170,8 @@ pub struct Accounting {
     pub passes: u64,
     /// Passes that changed nothing.
     pub unchanged: u64,
-    /// Answers that were refused: what they took is in the sums.
+    /// Answers that [`Pass::parse`](crate::Pass::parse) refused: what they took is in the sums. One that is no
+    /// [`Answer`](crate::tool::Answer) never gets that far.
     pub rejected: u64,
     /// Tokens that left in passes.
     pub gross: u64,
@@ -173,6 +187,8 @@ pub struct Accounting {
     pub cache: u64,
     /// Refusals by reason.
     pub refusals: BTreeMap<&'static str, u64>,
+    /// Tokens that were brought back by undoing passes and fallbacks; not taken off the other sums.
+    pub undone: u64,
     /// Fallbacks that freed space.
     pub fallbacks: u64,
     /// Tokens that they freed.
@@ -410,6 +426,11 @@ impl Ledger {
     /// A fallback changed nothing; whether that was so before, in the same state of the window.
     pub(crate) fn idle(&mut self, changes: u64) -> bool {
         self.idle.replace(changes) == Some(changes)
+    }
+
+    pub(crate) fn undone(&mut self, at: u64, before: u64, after: u64) {
+        self.accounting.undone = self.accounting.undone.saturating_add(after.saturating_sub(before));
+        self.happened(PruneEvent::Undone { at, before, after });
     }
 
     pub(crate) fn fell_back(&mut self, strategy: &'static str, pass: &PassRecord) {

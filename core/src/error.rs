@@ -72,7 +72,10 @@ pub enum OpenError {
 #[non_exhaustive]
 pub enum PushError {
     /// It has no content.
-    #[error("`{lane}`: an empty span says nothing and could not be told from a lost one: leave it out, or push a note")]
+    #[error(
+        "`{lane}`: an empty span says nothing and could not be told from a lost one: leave it out, or push a note; of a turn \
+         that only calls tools, push the calls"
+    )]
     Empty {
         /// The lane.
         lane: &'static str,

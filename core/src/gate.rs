@@ -35,7 +35,8 @@ pub struct Admitted {
     pub net: u64,
 }
 
-/// Why a model may not decide now. Each asks for something else, and none is told by utilization alone (rule R10).
+/// Why a model may not decide now. Each asks for something else, and none is told by utilization alone (rule R10). The
+/// first four are the gate's own; the others say why it could not be asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -104,6 +105,11 @@ pub enum Refused {
     /// There is no budget to hold.
     #[error("no budget: give one by `#[context(budget = ..)]` or `Episode::budget`; without one nothing must leave")]
     NoBudget,
+    /// The gate admitted a pass, and no answer to it was applied.
+    #[error(
+        "declined: a pass was admitted and no answer to it was applied; fall back, or ask again while there is slack"
+    )]
+    Declined,
     /// The index that a model would read could not be counted.
     #[error("the candidates could not be counted: {error}; mend the counter, then ask again")]
     Uncounted {
@@ -139,7 +145,7 @@ impl std::fmt::Display for Held {
         let Self { kept, protected, rationales, pending, recent, small, unlisted } = self;
         write!(
             f,
-            "tokens kept {kept}, protected {protected}, rationales {rationales}, in pending exchanges {pending}, \
+            "instructions and pinned {kept}, protected {protected}, rationales {rationales}, in pending exchanges {pending}, \
              recent {recent}, no larger than a pointer {small}, without room in the index {unlisted}"
         )
     }
@@ -182,6 +188,7 @@ impl Refused {
             Self::NothingToPrune { .. } => "nothing_to_prune",
             Self::Estimated { .. } => "estimated",
             Self::NoBudget => "no_budget",
+            Self::Declined => "declined",
             Self::Uncounted { .. } => "uncounted",
             Self::Interrupted => "interrupted",
         }

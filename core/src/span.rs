@@ -204,27 +204,28 @@ impl NewSpan {
         }
     }
 
-    /// What a person said.
+    /// What a person said. Role: user.
     pub fn human(content: impl Into<Content>) -> Self {
         Self::new(content, Origin::Human, Role::User)
     }
 
-    /// What the model said.
+    /// What the model said. Role: assistant.
     pub fn model(content: impl Into<Content>) -> Self {
         Self::new(content, Origin::Model, Role::Assistant)
     }
 
-    /// What the tool `name` returned.
+    /// What the tool `name` returned. Role: tool.
     pub fn tool(name: impl Into<Arc<str>>, content: impl Into<Content>) -> Self {
         Self { name: Some(name.into()), ..Self::new(content, Origin::Tool, Role::Tool) }
     }
 
-    /// What the program around the model says.
+    /// What the program around the model says. Role: system, so that a lane with `roles("system")` takes it, unless
+    /// [`role`](Self::role) says otherwise.
     pub fn notice(content: impl Into<Content>) -> Self {
         Self::new(content, Origin::Notice, Role::System)
     }
 
-    /// An image that a person gave, `width` by `height` pixels as it is sent. The counter is asked what such an
+    /// An image that a person gave, `width` by `height` pixels as it is sent. Role: user. The counter is asked what such an
     /// [image](crate::TokenCounter::image) costs, once, when it enters; its bytes are never counted as text.
     pub fn image(bytes: impl Into<Arc<[u8]>>, width: u32, height: u32) -> Self {
         Self::new(Content::Bytes(bytes.into()), Origin::Human, Role::User).sized(width, height)
@@ -252,7 +253,18 @@ impl NewSpan {
     }
 
     /// The provider's ids of the calls that this turn makes. Until each has its result, the exchange is pending and no
-    /// part of it leaves; after that it leaves as a whole (rule R16).
+    /// part of it leaves; after that it leaves as a whole (rule R16). It is as protected as its most protected
+    /// part: no model is offered a large read beside a result that went to a `#[precondition]` lane.
+    ///
+    /// The calls take tokens as well, so the turn's content is its text with them, or they alone:
+    ///
+    /// ```
+    /// # use keepspan::NewSpan;
+    /// let turn = serde_json::json!({ "content": null, "tool_calls": [{ "id": "c1", "type": "function",
+    ///     "function": { "name": "read", "arguments": "{\"path\":\"src/lib.rs\"}" } }] });
+    /// NewSpan::model(turn.to_string()).calls(["c1"]);
+    /// NewSpan::tool("read", "pub mod gate;").answers("c1");
+    /// ```
     pub fn calls<I: Into<Arc<str>>>(self, ids: impl IntoIterator<Item = I>) -> Self {
         Self { part: Part::Calls(ids.into_iter().map(Into::into).collect()), ..self }
     }

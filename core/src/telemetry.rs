@@ -63,6 +63,16 @@ pub(crate) fn emit(episode: &EpisodeId, budget: Option<&Budget>, event: &PruneEv
             },
             "pass refused"
         ),
+        PruneEvent::Undone { before, after, .. } => tracing::info!(
+            target: "keepspan::prune",
+            {
+                gen_ai.conversation.id = %episode,
+                keepspan.before.tokens = *before,
+                keepspan.after.tokens = *after,
+                keepspan.headroom.tokens = headroom(*after),
+            },
+            "undone"
+        ),
         PruneEvent::FellBack { strategy, before, after, spans, .. } => tracing::info!(
             target: "keepspan::prune",
             {

@@ -31,9 +31,9 @@ pub const FULL: Policy = Policy {
     gate: false,
 };
 
-/// The record's gate: from 20k, only if it pays; refused, the oldest tool output is cut.
+/// A gate with slack: from 20k, only if it pays; refused, the oldest tool output is cut.
 pub const GATE: Policy = Policy {
-    name: "the record's gate",
+    name: "a gate with slack",
     caption: "from 20k, and only if it pays; else the oldest tool output is cut",
     trigger: 20_000,
     gate: true,

@@ -48,7 +48,10 @@ fn main() -> Result<()> {
     let report = experiment(args.seed, args.from, args.seeds)?;
     println!("{}", if args.json { report::json(&report).to_string() } else { report::table(&report) });
     let path = args.svg.display();
-    fs::write(&args.svg, picture::svg(&report))
+    // The build may be elsewhere, and `target` with it.
+    let folder = args.svg.parent().map_or(Ok(()), fs::create_dir_all);
+    folder
+        .and_then(|()| fs::write(&args.svg, picture::svg(&report)))
         .with_context(|| format!("the picture could not be written to {path}"))?;
     eprintln!("the picture is in {path}");
     Ok(())

@@ -11,7 +11,7 @@ pub struct Report {
     pub unpruned: u64,
     /// The hard limit, in tokens.
     pub budget: u64,
-    /// Prune when full, the record's gate, keepspan.
+    /// Prune when full, a gate with slack, keepspan.
     pub runs: [Run; 3],
     /// The same three over many seeds.
     pub seeds: Distribution,
@@ -224,6 +224,10 @@ pub fn table(report: &Report) -> String {
         "policy", "passes", "lowest", "peak", "deciding", "ratio"
     ));
     lines.extend(report.runs.iter().zip(&report.seeds.policies).map(|(run, figures)| spread_row(run.name, figures)));
+    lines.push(String::from(
+        "\nTokens throughout. lowest: once the trigger was passed; peak: while deciding included; deciding: read and written to decide;\n\
+         net: freed, less deciding and the pointers left behind; ratio: deciding / net; lost: needed text cut for good",
+    ));
     lines.join("\n")
 }
 

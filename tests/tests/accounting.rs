@@ -211,3 +211,30 @@ fn an_idle_or_a_wordy_model_is_asked_again_after_some_fallbacks() -> Outcome {
     }
     Ok(())
 }
+
+/// What no answer came of: an unreadable one is paid for, the pass gives way to a fallback, and an undone one is told.
+#[test]
+fn a_pass_that_fails_falls_back_and_all_of_it_is_in_the_books() -> Outcome {
+    let mut window = window(Limits::of(24_000).trigger(18_000).index(600).rationale(400).margin(600))?;
+    fill(&mut window, 20)?;
+    let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+    let index = pass.index().tokens();
+    pass.wasted(250);
+    let FellBack::Freed(report) = pass.fall_back(OldestFirst).wait()? else { return Err("nothing freed".into()) };
+    let after = window.utilization();
+    assert!(after < 18_000);
+    window.undo(&report).wait()?;
+    let sums = window.accounting();
+    assert_eq!((sums.index, sums.rationale, sums.rejected, sums.fallbacks), (index, 250, 1, 1));
+    assert_eq!((sums.undone, window.utilization()), (20_000 - after, 20_000));
+    let events: Vec<_> = sums.events().collect();
+    assert!(matches!(
+        events[..],
+        [
+            PruneEvent::Decided { accepted: false, .. },
+            PruneEvent::FellBack { .. },
+            PruneEvent::Undone { before, after: 20_000, .. }
+        ] if *before == after
+    ));
+    Ok(())
+}

@@ -197,7 +197,7 @@ fn an_unchanged_window_is_no_progress_the_second_time() -> Outcome {
         let report = report(run(&mut window)?)?;
         let length = store.length(&EpisodeId::new("e"))?;
         // Below the trigger nothing has to leave.
-        assert_eq!(run(&mut window)?, FellBack::Unchanged, "{name}");
+        assert_eq!(run(&mut window)?, FellBack::Unneeded, "{name}");
         assert!(matches!(run(&mut window)?, FellBack::NoProgress { .. }), "{name}");
         assert!(matches!(run(&mut window)?, FellBack::NoProgress { .. }), "{name}");
         let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("refused")?;
@@ -206,7 +206,7 @@ fn an_unchanged_window_is_no_progress_the_second_time() -> Outcome {
         assert_eq!(window.accounting().fallbacks, 1);
         // Something changed: it is a first time again.
         window.lanes().work.push("x")?;
-        assert_eq!(run(&mut window)?, FellBack::Unchanged, "{name}");
+        assert_eq!(run(&mut window)?, FellBack::Unneeded, "{name}");
         window.undo(&report).wait()?;
         assert!(matches!(run(&mut window)?, FellBack::Freed(_)), "{name}");
     }

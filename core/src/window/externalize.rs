@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::{Lanes, Operation, Shared, contents::Contents, step::Plan};
 use crate::{CommitError, ContextState, Digest, SpanId, TokenCounter, record::Event, rule::Externalized, store::Blob};
 
-/// Writes what the store does not have yet; see [`Lanes::externalize`].
+/// Writes what the store does not have yet; see [`Lanes::externalize`]. Gives the externalized lanes.
 pub struct Externalize<C>(PhantomData<fn() -> C>);
 
 impl<C> Externalize<C> {

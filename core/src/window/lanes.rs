@@ -29,7 +29,7 @@ impl<'w, C: ContextState, St, S> Lanes<'w, C, St, S> {
         Self { shared, handles: C::lend(Lender { shared, state: PhantomData }) }
     }
 
-    /// The tokens that the window takes now.
+    /// As [`Window::utilization`](crate::Window::utilization).
     pub fn utilization(&self) -> u64 {
         self.shared.lock().utilization
     }

@@ -173,6 +173,9 @@ impl<C: ContextState, St> Window<C, St> {
 
     /// The text of any span of this episode, whether it is in the window or not, verified against its SHA-256 when it
     /// comes from the store (rule R2). Nothing changes; [`Lane::restore`] puts it back into the window.
+    ///
+    /// Pointers tell the model to recall by id, so offer it a tool that does: its argument, through [`SpanId::parse`], goes
+    /// here, and its result is pushed as any other.
     pub fn recall(&self, span: SpanId) -> Step<'_, St, Recall> {
         Step::new(&self.shared, Recall(span))
     }
@@ -192,12 +195,14 @@ impl<C: ContextState, St> Window<C, St> {
         self.shared.lock().derivations.get(&summary).cloned()
     }
 
-    /// What a model would be sent now, in a stable order, pointers in place. O(window).
+    /// What a model would be sent now, in a stable order, pointers in place. O(window). The ids of calls are not in it: where a
+    /// provider wants them back, keep them by the [`SpanId`] of the push, which [`Message::shown`] has.
     pub fn render(&self) -> Vec<Message> {
         self.shared.lock().render()
     }
 
-    /// The tokens that [`render`](Self::render) takes: the same count for every purpose (rule R25). O(1).
+    /// The tokens that [`render`](Self::render) takes, without the budget's fixed part, which a trigger and the numbers of
+    /// the gate include: the same count for every purpose (rule R25). O(1).
     pub fn utilization(&self) -> u64 {
         self.shared.lock().utilization
     }

@@ -3,7 +3,7 @@
 use super::{Operation, Shared, contents::Contents, step::Plan, table::Residency};
 use crate::{Content, Digest, RecallError, SpanId, TokenCounter};
 
-/// Reads a span's text; see [`Window::recall`](crate::Window::recall).
+/// Reads a span's text; see [`Window::recall`](crate::Window::recall). Gives it as [`Recalled`].
 #[derive(Debug)]
 pub struct Recall(pub(crate) SpanId);
 

@@ -50,6 +50,14 @@ impl ModelAnswer {
 }
 
 /// A model's finished answer: the only text that can become a summary (rule R6).
+///
+/// ```
+/// use keepspan::{Finish, ModelAnswer, SummaryText};
+///
+/// let summary = SummaryText::try_from(ModelAnswer::new(Finish::Stop, "Files 1 to 9 are read; all use `i64`."))?;
+/// assert!(SummaryText::try_from(ModelAnswer::new(Finish::Length, "Files 1 to 9 are")).is_err());
+/// # Ok::<_, keepspan::SummaryTextError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct SummaryText(String);
 

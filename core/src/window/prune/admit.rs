@@ -9,7 +9,7 @@ use super::{
     proposal::{Preview, Proposal, written},
 };
 use crate::{
-    ApplyError, ContextState, ProposalError, Step,
+    ApplyError, ContextState, Message, ProposalError, Step,
     gate::{Admitted, Ask, Held, Refused},
     policy::Permitted,
     rule::PrunesFrom,
@@ -25,13 +25,13 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
-    /// Nothing: below the trigger, and a pass would not pay.
+    /// Nothing: below the trigger, or without a budget, and the gate would refuse.
     GoOn(Refused),
     /// A pass is affordable and would free enough, but the window is far from the trigger: waiting costs nothing, and more
     /// comes together for one decision.
     MayPrune(Admitted),
-    /// The best moment: a pass is affordable and would free enough, and the window is within one rationale of the trigger
-    /// or above it.
+    /// The best moment: a pass is affordable and would free enough, and the trigger is reached, or will be once a rationale
+    /// is written.
     Prune(Admitted),
     /// At or above the trigger, and no model may decide: fall back.
     FallBack(Refused),
@@ -41,7 +41,8 @@ impl<'w, C: ContextState + 'w, St, S> Lanes<'w, C, St, S> {
     /// Asks the gate whether a model may decide now (rules R9, R10). O(resident spans).
     ///
     /// # Errors
-    /// A [`Refusal`] with the numbers; it can [fall back](Refusal::fall_back).
+    /// A [`Refusal`] with the numbers; it can [fall back](Refusal::fall_back). It holds the window, so `?` cannot pass it on:
+    /// match it, or pass on its [reason](Refusal::reason).
     pub fn admit(self) -> Result<Pass<'w, C, St>, Refusal<'w, C, St>>
     where
         S: PrunesFrom<C>, // externalized first
@@ -167,6 +168,49 @@ const MOST: u64 = crate::tool::MAX_OFFERED as u64;
 
 /// The permit for one decision of a model, minted by the gate alone (rule R9). It holds the window: nothing enters or
 /// leaves until it is [applied](Pass::apply) or dropped, and dropping it changes nothing.
+///
+/// The request that decides is the window, the index and a tool. A bad answer is no reason to stop: the pass can still
+/// [fall back](Pass::fall_back), or take a program's [`Answer`].
+///
+/// ```
+/// # use keepspan::{ContextState, Episode, Index, Message, NewSpan, Spans, Window, store::MemoryStore};
+/// use keepspan::{FellBack, LargestToolOutput, Outcome, tool::{Answer, Dynamic, OpenAiChat}};
+/// # #[derive(ContextState)]
+/// # #[context(budget = 4_000, trigger = 3_000)]
+/// # struct Agent { #[evictable(otherwise)] work: Spans }
+/// # fn ask(_: &[Message], _: &Index, _: serde_json::Value) -> serde_json::Value {
+/// #     serde_json::json!({ "usage": { "completion_tokens": 90 },
+/// #         "choices": [{ "finish_reason": "length", "message": { "content": "Let me" } }] })
+/// # }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let mut window = Window::<Agent, _>::open(MemoryStore::default(), Episode::new("e", "p").trust_estimates())?;
+/// # for n in 0..4 { window.lanes().route(NewSpan::tool("read", format!("{n} {}", "let x = 1;\n".repeat(150))))?; }
+/// if let Ok(pass) = window.lanes().externalize().wait()?.admit()
+///     && let Some(tool) = pass.tool(OpenAiChat, Dynamic)
+/// {
+///     let response = ask(&pass.render(), pass.index(), tool);
+///     let read = Answer::read(OpenAiChat, &response);
+///     if read.is_err() {
+///         pass.wasted(response["usage"]["completion_tokens"].as_u64().unwrap_or(0));
+///     }
+///     match read.ok().and_then(|answer| pass.parse(&answer).ok()) {
+///         Some(proposal) => {
+///             println!("{} tokens after it", pass.preview(&proposal)?.after);
+///             if let Outcome::Pruned(report) = pass.apply(proposal).wait()? {
+///                 println!("{} spans left", report.tombstones().len());
+///             }
+///         }
+///         None => {
+///             if let FellBack::Freed(report) = pass.fall_back(LargestToolOutput).wait()? {
+///                 println!("{} spans left without it", report.tombstones().len());
+///             }
+///         }
+///     }
+/// }
+/// # assert_eq!((window.accounting().passes, window.accounting().rejected), (0, 1));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use = "a pass changes nothing until a proposal is applied"]
 pub struct Pass<'w, C, St> {
     shared: &'w Shared<St>,
@@ -181,7 +225,12 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
         &self.admitted
     }
 
-    /// What the model is to read: `pass.index().to_string()`, one line a candidate.
+    /// As [`Window::render`](crate::Window::render), which the pass keeps from being called.
+    pub fn render(&self) -> Vec<Message> {
+        self.shared.lock().render()
+    }
+
+    /// What the model is to read beside the window: `pass.index().to_string()`, one line a candidate.
     pub fn index(&self) -> &Index {
         &self.index
     }
@@ -252,6 +301,24 @@ fn names<'a, F: Form>(
     if F::PROPERTY == Dynamic::PROPERTY { offers.map(|offer| offer.span.to_string()).collect() } else { lanes() }
 }
 
+impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
+    /// Books what an answer took that [`Answer::read`] refused: cut off at the output limit, say. In output tokens, as the
+    /// provider reports them; what the model read is added.
+    pub fn wasted(&self, output_tokens: u64) {
+        let mut contents = self.shared.lock();
+        let now = [contents.pushed_tokens, contents.request()];
+        contents.ledger.decided(now, [self.index.tokens, output_tokens], None, self.index.gross());
+    }
+
+    /// Gives the pass up and frees space without a model, as [`Refusal::fall_back`] does: for when no answer could be used.
+    pub fn fall_back<B: Fallback>(self, _strategy: B) -> Step<'w, St, FallBack<B>>
+    where
+        C::Policy: Permitted<B, C, C>,
+    {
+        Step::new(self.shared, FallBack { refused: Refused::Declined, strategy: PhantomData })
+    }
+}
+
 impl<C: ContextState, St> fmt::Debug for Pass<'_, C, St> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pass").field("state", &C::NAME).field("admitted", &self.admitted).finish_non_exhaustive()
@@ -273,6 +340,11 @@ impl<'w, C: ContextState + 'w, St> Refusal<'w, C, St> {
         &self.refused
     }
 
+    /// The reason alone, which is an error like any other: for `?`.
+    pub fn into_reason(self) -> Refused {
+        self.refused
+    }
+
     /// How often this same refusal came by now while nothing changed in the window: above 1, asking again is a loop.
     pub fn times(&self) -> u32 {
         self.times
@@ -280,6 +352,9 @@ impl<'w, C: ContextState + 'w, St> Refusal<'w, C, St> {
 
     /// Frees space without a model, down to the trigger: evictable lanes first, then rationales, then summaries; and, only
     /// to get below the limit, protected lanes that are not pinned. Instructions never leave (rule R14).
+    ///
+    /// # Errors
+    /// [`FallBackError`](crate::FallBackError): above all `Unfittable`, when what may not leave is larger than the limit.
     pub fn fall_back<B: Fallback>(self, _strategy: B) -> Step<'w, St, FallBack<B>>
     where
         C::Policy: Permitted<B, C, C>,

@@ -115,7 +115,7 @@ pub enum ApplyError {
     Invalid(#[from] ProposalError),
     /// The window would not be smaller.
     #[error(
-        "the request would take {after} tokens and takes {before}: pointers, summaries and the rationale outweigh what leaves; nothing was applied"
+        "the request would take {after} tokens and takes {before}: pointers, summaries and the rationale outweigh what leaves; nothing was applied: name larger spans, or write less"
     )]
     NotSmaller {
         /// What it takes, in tokens.
@@ -147,7 +147,7 @@ pub enum FallBackError {
     /// Even without all that may leave, the request is too large.
     #[error(
         "unfittable: {needed} tokens are left when all that may leave has left, and the limit is {budget}; of these, fixed {fixed}, {held}: \
-         raise the budget, close what is pending, or split the newest span"
+         raise the budget, close what is pending, split the newest span, or declare less as instruction or pinned"
     )]
     Unfittable {
         /// What the request would still take, in tokens.

@@ -122,7 +122,10 @@ pub struct FallBack<B> {
 #[must_use = "an unchanged window is as full as before"]
 #[non_exhaustive]
 pub enum FellBack {
-    /// Nothing had to leave, or nothing that may leave is left: nothing was written.
+    /// Nothing had to leave: the request is below the trigger. Nothing was written.
+    Unneeded,
+    /// The request is at or above the trigger, within the limit, and nothing is left that may leave: nothing was written.
+    /// Push what a pending exchange lacks, raise the budget, or stop.
     Unchanged,
     /// As the last time, and nothing changed since: asking again and again is a loop. Push, raise the budget, or stop.
     NoProgress {
@@ -160,7 +163,7 @@ impl<'w, St, B: Fallback> Operation<'w, St> for FallBack<B> {
     fn apply(effect: Freeing, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> FellBack {
         match effect {
             Freeing::Nothing(refused) if contents.ledger.idle(contents.changes) => FellBack::NoProgress { refused },
-            Freeing::Nothing(_) => FellBack::Unchanged,
+            Freeing::Nothing(_) => contents.idle_as(),
             Freeing::Change(change) => {
                 let (change, pass) = *change;
                 contents.ledger.fell_back(B::NAME, &pass);
@@ -177,6 +180,11 @@ struct Reached {
 }
 
 impl Contents {
+    fn idle_as(&self) -> FellBack {
+        let due = self.budget.is_some_and(|budget| self.request() >= budget.trigger());
+        if due { FellBack::Unchanged } else { FellBack::Unneeded }
+    }
+
     /// What leaves: the fewest units, in order, that bring the request below the trigger; with protected lanes only as
     /// far as the limit asks. `None` when nothing has to, or nothing can.
     fn choose<B: Fallback>(&self, counter: &dyn TokenCounter) -> Result<Option<Priced>, FallBackError> {

@@ -66,6 +66,7 @@ impl<'w, St> Operation<'w, St> for Undo {
 
     fn apply(effect: Undone, fetched: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Vec<SpanId> {
         let Undone { mut back, summaries, edit } = effect;
+        let before = contents.request();
         for summary in summaries {
             contents.leave(summary, Residency::Retired);
             contents.unanchor(summary);
@@ -75,6 +76,7 @@ impl<'w, St> Operation<'w, St> for Undo {
             contents.come_back(*span, bytes);
         }
         back.sort_unstable();
+        contents.ledger.undone(contents.pushed_tokens, before, contents.request());
         back
     }
 }
