@@ -109,6 +109,47 @@ fn a_policy_that_feeds_on_itself_is_warned_of() -> Outcome {
     Ok(())
 }
 
+/// Passes that keep coming as soon as the one before show it too.
+#[test]
+fn equal_gaps_are_warned_of() -> Outcome {
+    let mut window = window(Limits::of(60_000).trigger(50_000).index(600).rationale(400).margin(600))?;
+    fill(&mut window, 10)?;
+    for _ in 0..4 {
+        assert_eq!(window.accounting().oscillation(), None);
+        let _ = pass(&mut window, 3, 400)?;
+        fill(&mut window, 5)?;
+    }
+    let warning = window.accounting().oscillation().ok_or("a warning")?;
+    assert_eq!((warning.passes, warning.first_gap, warning.last_gap), (4, 5_400, 5_400));
+    Ok(())
+}
+
+/// A pass that comes sooner and leaves as much as the one before ends the row; one token less each makes it.
+#[test]
+fn as_much_headroom_as_before_is_no_oscillation() -> Outcome {
+    for (less, passes) in [([1, 1, 0], None), ([0, 1, 1], None), ([1, 1, 1], Some(4))] {
+        let mut window = window(Limits::of(60_000).trigger(50_000).index(600).rationale(400).margin(600))?;
+        fill(&mut window, 12)?;
+        let mut target = 10_500;
+        for (round, rest) in [600, 550, 450, 300].into_iter().enumerate() {
+            let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+            let offers = pass.index().offers().iter().take(3);
+            let answer = Answer::prune(offers.map(|offer| offer.span().to_string()));
+            let bare = pass.preview(&pass.parse(&answer)?)?.after;
+            let answer = answer.with_rationale("r".repeat(usize::try_from(target - bare)?));
+            let proposal = pass.parse(&answer)?;
+            let Passed::Pruned(report) = pass.apply(proposal).wait()? else { return Err("unchanged".into()) };
+            assert_eq!(report.pass().after, target);
+            target += less.get(round).copied().unwrap_or_default();
+            fill(&mut window, 2)?;
+            window.lanes().rules.push("r".repeat(rest))?;
+        }
+        let warned = window.accounting().oscillation().map(|warning| warning.passes);
+        assert_eq!(warned, passes, "{less:?} less after each");
+    }
+    Ok(())
+}
+
 #[test]
 fn an_unchanged_pass_and_a_fallback_are_counted() -> Outcome {
     let mut window = window(Limits::of(24_000))?;

@@ -43,6 +43,7 @@ fn what_cannot_work_is_refused_by_its_most_basic_fault() {
             BudgetError::FixedReachesTrigger { fixed: 29_000, trigger: 27_852 },
         ),
         (Limits::of(3_000).fixed(3_200), BudgetError::AllFixed { fixed: 3_200, limit: 3_000 }),
+        (Limits::of(3_000).fixed(3_000), BudgetError::AllFixed { fixed: 3_000, limit: 3_000 }),
         (Limits::of(24_000).trigger(24_001), BudgetError::TriggerAboveLimit { trigger: 24_001, limit: 24_000 }),
         (
             Limits::of(24_000).trigger(23_001),

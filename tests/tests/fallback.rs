@@ -136,6 +136,28 @@ fn classes_give_way_in_the_fixed_order_whatever_the_strategy() -> Outcome {
     Ok(())
 }
 
+/// R14: the class comes before the age, here where the youngest class is the oldest text.
+#[test]
+fn a_class_gives_way_before_older_text_of_the_next() -> Outcome {
+    for (trigger, expected) in [(2_800, &[4_u64][..]), (1_850, &[3, 4]), (900, &[2, 3, 4])] {
+        let store = memory();
+        let mut window = window(store.clone(), limits(20_000, trigger))?;
+        window.lanes().work.push("c".repeat(1_000))?;
+        let lanes = window.lanes().externalize().wait()?;
+        lanes.work.summarize(id(1), recap()?, &lanes.recap).wait()?; // s2
+        drop(lanes);
+        window.lanes().decisions.push("e".repeat(1_000))?; // s3
+        window.lanes().work.push("d".repeat(1_000))?; // s4
+        let report = report(fall_back::<OldestFirst>(&mut window)?)?;
+        assert_eq!(left(&report), ids(expected), "trigger {trigger}");
+        let records = Store::read(&store, &EpisodeId::new("e"), 0)?;
+        let written =
+            |event: &str| records.iter().filter(|record| String::from_utf8_lossy(record).contains(event)).count();
+        assert_eq!((written("\"fell_back\""), written("\"pruned\"")), (1, 0));
+    }
+    Ok(())
+}
+
 /// Everything that may leave has left in thought: what is still needed is exact, and nothing happened.
 #[test]
 fn what_cannot_fit_is_told_exactly_and_nothing_changes() -> Outcome {
@@ -245,12 +267,12 @@ fn only_what_is_read_again_is_superseded() -> Outcome {
         lanes.work.push(NewSpan::model("c").calls(["call_0"]))?; // s1, s3, s5
         lanes.work.push(NewSpan::tool("run", letter.repeat(1_000)).answers("call_0"))?;
     }
-    lanes.work.push(read("0-100", "d"))?; // s7
-    lanes.work.push(read("200-300", "e"))?;
-    lanes.work.push(read("0-100", "f"))?; // takes the place of s7
-    lanes.work.push(read("200-300", "g").failed())?; // failed, so s8 stands
+    lanes.work.push(read("200-300", "e"))?; // s7
+    lanes.work.push(read("0-100", "d"))?;
+    lanes.work.push(read("0-100", "f"))?; // takes the place of s8
+    lanes.work.push(read("200-300", "g").failed())?; // failed, so s7 stands
     let report = report(fall_back::<SupersededReads>(&mut window)?)?;
-    assert_eq!(left(&report), ids(&[7]));
+    assert_eq!(left(&report), ids(&[8]));
     // The same bytes from the same tool, byte for byte: the older copy goes before older text.
     window.lanes().work.push(NewSpan::tool("run", "B".repeat(1_000)))?;
     let report = self::report(fall_back::<SupersededReads>(&mut window)?)?;

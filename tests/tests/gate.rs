@@ -106,6 +106,12 @@ fn a_window_is_refused_for_each_reason_with_its_numbers() -> Outcome {
     let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("refused")?;
     let held = Held { kept: 300, protected: 200, ..Held::default() };
     assert_eq!(*refusal.reason(), Refused::NothingToPrune { headroom: 9_000, held });
+    // A rationale is told apart from what is protected (rule R13).
+    let mut other = self::window(limits)?;
+    other.lanes().decisions.push("d".repeat(400))?;
+    let refusal = other.lanes().externalize().wait()?.admit().err().ok_or("refused")?;
+    let held = Held { rationales: 400, ..Held::default() };
+    assert_eq!(*refusal.reason(), Refused::NothingToPrune { headroom: 9_100, held });
     // Too little that may leave.
     window.lanes().work.push("z".repeat(1_000))?;
     let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("refused")?;
@@ -238,5 +244,88 @@ fn an_index_without_room_for_a_line_is_told() -> Outcome {
     let held = Held { unlisted: 3_000, ..Held::default() };
     assert_eq!(*refusal.reason(), Refused::NothingToPrune { headroom: 17_000, held });
     assert!(refusal.to_string().contains("without room in the index 3000"), "{refusal}");
+    Ok(())
+}
+
+/// The best moment begins one rationale before the trigger.
+#[test]
+fn the_advice_turns_one_rationale_before_the_trigger() -> Outcome {
+    for (rest, prune) in [(4_599, false), (4_600, true)] {
+        let mut window = window(Limits::of(10_000).trigger(8_000).index(600).rationale(400).margin(600))?;
+        window.lanes().work.push("z".repeat(3_000))?;
+        window.lanes().rules.push("r".repeat(rest))?;
+        let advice = window.lanes().advice();
+        assert!(matches!((&advice, prune), (Advice::Prune(_), true) | (Advice::MayPrune(_), false)), "{advice:?}");
+    }
+    Ok(())
+}
+
+/// R11: what has no line in the index is not promised, neither by the advice nor by the gate.
+#[test]
+fn only_what_the_index_has_room_for_is_reclaimable() -> Outcome {
+    let mut window = window(Limits::of(20_000).index(200).rationale(100).margin(700))?;
+    for _ in 0..20 {
+        window.lanes().work.push("z".repeat(300))?;
+    }
+    let advice = window.lanes().advice();
+    assert!(matches!(advice, Advice::GoOn(Refused::InsufficientReclamation { gross: 600, .. })), "{advice:?}");
+    Ok(())
+}
+
+/// R11, R25: a pass is admitted on what its index really lists and really takes, and that is all a model reads.
+#[test]
+fn a_pass_is_admitted_on_its_own_index() -> Outcome {
+    let sizes = [600, 1_000, 700, 900, 800];
+    let filled = |index: u64| -> Result<Window<Agent, Memory>, Box<dyn std::error::Error>> {
+        let mut window = window(Limits::of(24_000).index(index).rationale(10).margin(10))?;
+        let source = window.lanes().work.push("s".repeat(6_000))?;
+        let lanes = window.lanes().externalize().wait()?;
+        let text = keepspan::ModelAnswer::new(keepspan::Finish::Stop, "y".repeat(5_000)).try_into()?;
+        lanes.work.summarize(source, text, &lanes.recap).wait()?;
+        drop(lanes);
+        for size in sizes {
+            window.lanes().work.push("z".repeat(size))?;
+        }
+        Ok(window)
+    };
+    let mut all = filled(2_000)?;
+    let pass = all.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+    assert_eq!((pass.index().offers().len(), pass.index().left_out()), (6, 0));
+    let line = |offer: &keepspan::Offer| offer.to_string().len() as u64 + 1;
+    // The largest three of a kind that the model may take first: the summary, though larger, waits.
+    let largest = |offer: &&keepspan::Offer| offer.lane() == "work" && offer.tokens() >= 800;
+    let exactly: u64 = pass.index().offers().iter().filter(largest).map(line).sum();
+    drop(pass);
+    for (index, expected) in [(exactly, &[800, 900, 1_000][..]), (exactly - 1, &[900, 1_000])] {
+        let mut window = filled(index)?;
+        let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+        let mut offered: Vec<_> = pass.index().offers().iter().map(keepspan::Offer::tokens).collect();
+        offered.sort_unstable();
+        assert_eq!(offered, expected, "an index of {index}");
+        assert_eq!(pass.index().left_out(), 6 - expected.len() as u64);
+        let ask = pass.admitted().ask;
+        assert_eq!((ask.gross, ask.index), (expected.iter().sum(), pass.index().tokens()));
+        assert_eq!(ask.index, pass.index().to_string().len() as u64);
+        assert!(ask.index <= index);
+    }
+    Ok(())
+}
+
+/// The cache is lost from the first candidate on at the gate, and from the first span that left in the record.
+#[test]
+fn the_cache_is_charged_from_where_the_prefix_changes() -> Outcome {
+    let price = CachePrice::new(7, 27, 60)?;
+    let mut window = window(Limits::of(20_000).index(400).rationale(60))?;
+    window.lanes().rules.push("r".repeat(1_000))?;
+    for _ in 0..3 {
+        window.lanes().work.push("z".repeat(2_000))?;
+    }
+    window.set_cache_price(Some(price));
+    let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+    assert_eq!(pass.admitted().ask.cache, price.tokens(6_000));
+    let proposal = pass.parse(&keepspan::tool::Answer::prune(["s3"]))?;
+    let keepspan::Outcome::Pruned(report) = pass.apply(proposal).wait()? else { return Err("unchanged".into()) };
+    assert_eq!(report.pass().cache, price.tokens(4_000));
+    assert_eq!(window.accounting().cache, price.tokens(4_000));
     Ok(())
 }

@@ -119,6 +119,7 @@ fn a_pass_evicts_what_the_model_chose_in_one_commit() -> Outcome {
     let left: Vec<_> = report.tombstones().iter().map(|tombstone| tombstone.span()).collect();
     assert_eq!(left, [id(3), id(5)]);
     assert_eq!(window.tombstones()?, report.tombstones());
+    assert_eq!(window.uncommitted(), 1, "the rationale, until it is externalized with what is pushed next");
     // The rationale is in its lane, and no candidate of the next pass.
     let rationale = report.rationale().ok_or("there is a rationale lane")?;
     assert_eq!(window.lanes().decisions.resident(), [rationale]);
@@ -180,6 +181,10 @@ fn every_wrong_name_is_refused_by_name() -> Outcome {
     assert!(matches!(refused(&mut window, &prune(&["s3", "s8"]))?, Kept { lane: "limits", span } if span == id(8)));
     assert!(matches!(refused(&mut window, &prune(&["s10"]))?, Selection(SelectionError::Pending { .. })));
     assert!(matches!(refused(&mut window, &prune(&["s3", "S3"]))?, Twice { span } if span == id(3)));
+    let secret = window.lanes().work.push("AKIA")?; // s11
+    window.lanes().work.discard(secret, keepspan::Mutation::new("leaked key", "ask the operator")?).wait()?;
+    let discarded = refused(&mut window, &prune(&["s3", "s11"]))?;
+    assert!(matches!(discarded, Selection(SelectionError::Discarded { span }) if span == secret));
     let overlap = prune(&["s3"]).summarize(["s3", "s4"], "read two files");
     assert!(matches!(refused(&mut window, &overlap)?, Overlap { span } if span == id(3)));
     let paraphrase = summarize(["s2"], "there is a table");
@@ -376,6 +381,8 @@ fn prices_follow_what_passes_cost() -> Outcome {
     pruned(&mut window, &Answer::prune(["s4"]).spent(1_000))?;
     assert_eq!(window.prices().rationale, 1_000);
     more(&mut window)?;
+    let margin = with_pass(&mut window, |pass| pass.admitted().ask.margin)?;
+    assert_eq!(margin, 1_000, "a pass has to free more than it writes");
     pruned(&mut window, &Answer::prune(["s5"]).spent(50_000))?;
     let dearest = window.prices();
     // Of 24,000 the trigger leaves 4,000, of which the index takes 600.
@@ -618,5 +625,122 @@ fn a_lane_is_named_as_it_is_written_before_capitals_stop_to_matter() -> Outcome 
     let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
     assert_eq!(pass.parse(&Answer::prune(["log"]))?.evicts(), [id(2), id(3), id(4)]);
     assert!(matches!(pass.parse(&Answer::prune(["LOG"])), Err(ProposalError::LaneNotOffered { .. })));
+    Ok(())
+}
+
+/// R15, R16: an exchange is offered when all of it may be, and is as new as its last part.
+#[test]
+fn an_exchange_is_offered_when_all_its_parts_may_leave() -> Outcome {
+    for (keep, offered) in [(1_000, &[1_u64][..]), (1_001, &[])] {
+        let mut window = window(limits().keep(keep))?;
+        let lanes = window.lanes();
+        lanes.work.push(NewSpan::model("c".repeat(4_000)).calls(["a"]))?; // s1
+        lanes.work.push(NewSpan::tool("run", "r".repeat(4_000)).answers("a"))?;
+        lanes.rules.push("r".repeat(1_000))?;
+        let found = window.lanes().externalize().wait()?.admit();
+        let found = found.map(|pass| pass.index().offers().iter().map(|offer| offer.span()).collect::<Vec<_>>());
+        assert_eq!(found.unwrap_or_default(), offered.iter().copied().map(id).collect::<Vec<_>>(), "keep {keep}");
+    }
+    // Named, the boundary is the same.
+    let mut window = window(limits().keep(2_000))?;
+    for _ in 0..6 {
+        window.lanes().work.push("w".repeat(1_000))?;
+    }
+    assert!(matches!(refused(&mut window, &Answer::prune(["s5"]))?, ProposalError::Recent { .. }));
+    pruned(&mut window, &Answer::prune(["s4"]))?;
+    // What the schema said is protected, so the call that asked for it is not offered either.
+    let mut window = filled()?;
+    window.lanes().work.push(NewSpan::model("c".repeat(900)).calls(["a"]))?;
+    window.lanes().schema.push(NewSpan::tool("describe_table", "r".repeat(900)).answers("a"))?;
+    let offered = with_pass(&mut window, |pass| pass.index().offers().iter().map(|o| o.span()).collect::<Vec<_>>())?;
+    assert_eq!(offered, [3, 4, 5, 6, 7].map(id));
+    Ok(())
+}
+
+/// R7, R24: what is on record is what happened, and its numbers add up, folded pointers and summaries included.
+#[test]
+fn the_record_of_a_pass_is_what_it_did() -> Outcome {
+    let store = memory();
+    let mut window =
+        Window::<Agent, _>::open_with(store.clone(), Episode::new("e", "p").budget(limits()), OneByteAToken)?;
+    for n in 0..9 {
+        window.lanes().work.push(format!("{n}{}", "x".repeat(999)))?;
+    }
+    let add_up = |report: &Report| {
+        let pass = report.pass();
+        assert_eq!(pass.before - pass.after, pass.gross - pass.pointers - pass.kept, "{pass:?}");
+        assert_eq!(pass.spans, report.tombstones().len() as u64);
+    };
+    let answer = Answer::prune(["s1", "s3"]).summarize(["s5"], "5".repeat(300)).summarize(["s7"], "7".repeat(300));
+    let report = pruned(&mut window, &answer)?;
+    add_up(&report);
+    assert_eq!(report.pass().rationale, 5 + 2 * (2 + 300));
+    assert_eq!(window.tombstones()?, report.tombstones());
+    let records = store.read(&keepspan::EpisodeId::new("e"), 0)?;
+    let pruned_on_record = records.iter().filter(|record| String::from_utf8_lossy(record).contains("\"pruned\""));
+    assert_eq!(pruned_on_record.count(), 1);
+    // The pointer of s2 folds with those on both its sides: more goes than comes.
+    let fold = pruned(&mut window, &Answer::prune(["s2"]))?;
+    add_up(&fold);
+    assert_eq!(fold.pass().pointers, 0);
+    assert!(fold.pass().gross > 1_000, "{fold:?}");
+    // The summaries entered one after the other.
+    let summaries = report.summaries().iter().map(SpanId::to_string);
+    let gone = pruned(&mut window, &Answer::prune(summaries))?;
+    let ranges: Vec<_> = gone.tombstones().iter().map(|tombstone| tombstone.token_range()).collect();
+    assert!(matches!(&ranges[..], [one, two] if one.start == 9_000 && one.end == two.start), "{ranges:?}");
+    window.undo(&gone).wait()?;
+    // Undone, they have left for good, and that is on record as well.
+    let before = window.tombstones()?.len();
+    assert_eq!(window.undo(&report).wait()?, [1, 3, 5, 7].map(id));
+    let undone: Vec<_> = window.tombstones()?.iter().skip(before).map(|tombstone| tombstone.span()).collect();
+    assert_eq!(undone, report.summaries());
+    Ok(())
+}
+
+/// A pass makes the window smaller, or does not happen: as large as before is not smaller.
+#[test]
+fn a_pass_that_frees_nothing_is_refused() -> Outcome {
+    let mut window = filled()?;
+    let freed = with_pass(&mut window, |pass| {
+        let preview = pass.preview(&pass.parse(&Answer::prune(["s3"]))?)?;
+        Ok::<_, Box<dyn std::error::Error>>(usize::try_from(preview.before - preview.after)?)
+    })??;
+    let says = |length: usize| Answer::prune(["s3"]).with_rationale("r".repeat(length));
+    let before = (texts(&window), window.utilization());
+    let refused = with_pass(&mut window, |pass| {
+        let proposal = pass.parse(&says(freed))?;
+        Ok::<_, ProposalError>(pass.apply(proposal).wait())
+    })??;
+    assert!(matches!(refused, Err(ApplyError::NotSmaller { before, after }) if before == after), "{refused:?}");
+    assert_eq!((texts(&window), window.utilization()), before);
+    let report = pruned(&mut filled()?, &says(freed - 1))?;
+    assert_eq!(report.pass().before - report.pass().after, 1);
+    Ok(())
+}
+
+/// What comes back is a change: a proposal made before it is outdated.
+#[test]
+fn a_restored_span_outdates_a_proposal() -> Outcome {
+    let mut window = filled()?;
+    pruned(&mut window, &Answer::prune(["s3"]))?;
+    let proposal = with_pass(&mut window, |pass| pass.parse(&Answer::prune(["s4"])))??;
+    window.lanes().work.restore(id(3)).wait()?;
+    let refused = with_pass(&mut window, |pass| pass.apply(proposal).wait().err())?;
+    assert!(matches!(refused, Some(ApplyError::Outdated)), "{refused:?}");
+    Ok(())
+}
+
+/// R11: models that take nothing are expected to take little, and asked again all the same.
+#[test]
+fn what_models_decline_is_not_promised_again() -> Outcome {
+    let mut window = window(limits())?;
+    for _ in 0..8 {
+        window.lanes().work.push("m".repeat(2_500))?;
+    }
+    for expected in [500, 250, 125, 125] {
+        with_pass(&mut window, |pass| pass.parse(&Answer::prune(Vec::<String>::new())))??;
+        assert_eq!(window.prices().uptake, expected);
+    }
     Ok(())
 }

@@ -114,6 +114,9 @@ fn a_summary_stands_at_its_first_source_and_regrounds() -> Outcome {
     assert_eq!(order, [Shown::Summary(recap), Shown::Span(other)]);
     assert!(shown(&window)[0].starts_with("[s4: summary of s1, s3;"), "{}", shown(&window)[0]);
     consistent(&window);
+    let left: Vec<_> =
+        window.tombstones()?.iter().map(|tombstone| (tombstone.span(), tombstone.replaced_by())).collect();
+    assert_eq!(left, [(one, Some(recap)), (two, Some(recap))], "R7");
 
     // Evicted, it is a pointer that names its sources.
     let lanes = window.lanes().externalize().wait()?;
@@ -146,6 +149,7 @@ fn escalation_is_logged_makes_the_window_lossy_and_still_regrounds_to_the_roots(
     let deep = lanes.recap.escalate([first, second], summary("plans")?, reason).wait()?;
     drop(lanes);
     assert!(matches!(window.fidelity(), Fidelity::Lossy { why, .. } if why.contains("one page")));
+    assert_eq!(window.derivation(deep).map(|from| from.depth()), Some(2));
     assert_eq!(window.render().len(), 1);
     consistent(&window);
     assert_eq!(window.lanes().recap.reground(deep).wait()?, ids);
@@ -427,5 +431,34 @@ fn an_exchange_is_one_unit_for_lanes_as_well() -> Outcome {
     let lanes = lanes.externalize().wait()?;
     let kept = lanes.work.evict(call).wait();
     assert!(matches!(kept, Err(EvictError::Kept { span, lane: "limits" }) if span == limit));
+    Ok(())
+}
+
+/// R16: a provider uses the same id again in a later turn; a result belongs to the latest call of that name.
+#[test]
+fn a_result_answers_the_latest_call_of_its_id() -> Outcome {
+    let mut window = window()?;
+    let lanes = window.lanes();
+    let first = lanes.work.push(NewSpan::model("let me look ".repeat(30)).calls(["a"]))?;
+    let second = lanes.work.push(NewSpan::model("once more ".repeat(30)).calls(["a"]))?;
+    let result = lanes.work.push(NewSpan::tool("read", "fn main() ".repeat(30)).answers("a"))?;
+    let lanes = lanes.externalize().wait()?;
+    let left: Vec<_> = lanes.work.evict(second).wait()?.iter().map(|tombstone| tombstone.span()).collect();
+    assert_eq!(left, [second, result]);
+    let pending = lanes.work.evict(first).wait();
+    assert!(matches!(pending, Err(EvictError::Selection(SelectionError::Pending { span, .. })) if span == first));
+    Ok(())
+}
+
+/// R6: as large as its sources is not smaller.
+#[test]
+fn a_summary_is_smaller_by_a_token_at_least() -> Outcome {
+    let mut window = window()?;
+    let line = "[s2: summary of s1; recall any by id]\n".len();
+    let source = window.lanes().work.push("x".repeat(200))?;
+    let lanes = window.lanes().externalize().wait()?;
+    let equal = lanes.work.summarize(source, summary(&"y".repeat(200 - line))?, &lanes.recap).wait();
+    assert!(matches!(equal, Err(SummarizeError::NotSmaller { summary: 50, sources: 50 })), "{equal:?}");
+    lanes.work.summarize(source, summary(&"y".repeat(196 - line))?, &lanes.recap).wait()?;
     Ok(())
 }
