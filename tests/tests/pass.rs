@@ -744,3 +744,20 @@ fn what_models_decline_is_not_promised_again() -> Outcome {
     }
     Ok(())
 }
+
+/// What a model reads of a candidate: its id, lane, size, how much came after it, and how it begins, on one line.
+#[test]
+fn a_line_of_the_index_says_what_it_must() -> Outcome {
+    let mut window = filled()?;
+    let text = with_pass(&mut window, |pass| {
+        let ages: Vec<_> = pass.index().offers().iter().map(keepspan::Offer::age).collect();
+        assert_eq!(ages, [4_600, 3_600, 2_600, 1_600, 600]);
+        pass.index().to_string()
+    })?;
+    assert_eq!(text.lines().count(), 5);
+    assert_eq!(
+        text.lines().next(),
+        Some(format!("s3 work 1000 tokens, 4600 ago: read file 0 {}", "x".repeat(33)).as_str())
+    );
+    Ok(())
+}
