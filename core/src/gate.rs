@@ -102,6 +102,20 @@ pub enum Refused {
         /// What the window takes, as estimated.
         utilization: u64,
     },
+    /// As measured, deciding costs more than the struct's policy allows.
+    #[error(
+        "deciding is expected to take {} tokens (index {index}, rationale {rationale}) and the policy allows {most}: fall back, and ask \
+         the model for a shorter reason",
+        index.saturating_add(*rationale)
+    )]
+    AbovePolicy {
+        /// What the model is expected to read.
+        index: u64,
+        /// What it is expected to write.
+        rationale: u64,
+        /// The most that both may be.
+        most: u64,
+    },
     /// There is no budget to hold.
     #[error("no budget: give one by `#[context(budget = ..)]` or `Episode::budget`; without one nothing must leave")]
     NoBudget,
@@ -187,6 +201,7 @@ impl Refused {
             Self::InsufficientReclamation { .. } => "insufficient_reclamation",
             Self::NothingToPrune { .. } => "nothing_to_prune",
             Self::Estimated { .. } => "estimated",
+            Self::AbovePolicy { .. } => "above_policy",
             Self::NoBudget => "no_budget",
             Self::Declined => "declined",
             Self::Uncounted { .. } => "uncounted",

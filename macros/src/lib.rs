@@ -131,7 +131,7 @@ pub fn context_state(input: proc_macro::TokenStream) -> proc_macro::TokenStream 
 /// | `pinned(a, ..)` | every field of these protected kinds is `pinned` |
 /// | `forbid(Act, ..)` | not to be done, see below; what is not listed is permitted |
 /// | `max_budget = 100_000` | the most that a budget may be, in tokens; a window without a budget does not open |
-/// | `max_decision = 2_000` | the most that deciding a pass may cost, in tokens: index and rationale |
+/// | `max_decision = 2_000` | the most that deciding a pass may cost, in tokens: index and rationale, as declared and, at run time, as measured |
 /// | `crate = path` | nothing: where the library is, when not at `::keepspan` |
 ///
 /// The acts are the types that a call names: `Escalation` and `Mutation`; the fallbacks `OldestFirst`, `LargestToolOutput`,

@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails")]
 
 use keepspan::{
-    Budget, BudgetError, ContextState, Episode, EpisodeId, Field, Lane, LaneSpec, Limits, OpenError, PolicyError,
-    PushError, Spans, Window,
+    Budget, BudgetError, ContextState, Episode, EpisodeId, FellBack, Field, Lane, LaneSpec, Limits, OldestFirst,
+    OneByteAToken, OpenError, PolicyError, PushError, Refused, Spans, Window,
     kind::{Constraint, Evictable},
     policy,
     policy::{Act, Governed, Permits, Policy, Terms, Unrestricted},
     store::Store,
+    tool::Answer,
 };
 use keepspan_tests::{Agent, FourBytes, memory};
 use proptest::prelude::*;
@@ -224,6 +225,28 @@ fn an_episodes_budget_is_held_to_every_policy_above() -> Outcome {
     let lanes = window.lanes();
     lanes.work.push("x")?;
     assert!(lanes.recap.resident().is_empty());
+    Ok(())
+}
+
+/// What passes really cost is held to the policy as what was declared is; a fallback lets the price come down again.
+#[test]
+fn a_wordy_model_is_held_to_the_policys_ceiling() -> Outcome {
+    let episode = Episode::new("e", "p").budget(12_000);
+    let mut window = Window::<Governor, _>::open_with(memory(), episode, OneByteAToken)?;
+    for n in 0..9 {
+        window.lanes().work.push(format!("{n:0>1000}"))?;
+    }
+    let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.into_reason())?;
+    let proposal = pass.parse(&Answer::prune(["s1", "s2"]).spent(900))?;
+    assert!(matches!(pass.apply(proposal).wait()?, keepspan::Outcome::Pruned(_)));
+    let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("it was admitted")?;
+    assert!(matches!(refusal.reason(), Refused::AbovePolicy { rationale: 900, most: 500, .. }), "{refusal}");
+    for n in 0..5 {
+        window.lanes().work.push(format!("{n:1>1000}"))?;
+    }
+    let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("it was admitted")?;
+    assert!(matches!(refusal.fall_back(OldestFirst).wait()?, FellBack::Freed(_)));
+    assert!(window.prices().rationale < 900);
     Ok(())
 }
 

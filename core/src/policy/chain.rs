@@ -84,3 +84,9 @@ fn unbounded(chain: Option<&'static Link>, state: &'static str) -> Option<Policy
         terms.budget.map(|most| PolicyError::Unbounded { state, policy: terms.name, most })
     })
 }
+
+/// The most that deciding a pass may cost, by all policies of the struct.
+pub(crate) fn max_decision<C: ContextState>() -> Option<u64> {
+    let chain = std::iter::successors(<C::Policy as Rules>::CHAIN, |link| link.under);
+    chain.filter_map(|link| link.terms.decision).min()
+}

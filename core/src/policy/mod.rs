@@ -11,7 +11,7 @@ mod terms;
 
 pub(crate) mod build;
 
-pub(crate) use self::chain::fault;
+pub(crate) use self::chain::{fault, max_decision};
 pub use self::{chain::Link, error::PolicyError, terms::Terms};
 
 /// What a team asks of every struct that names it. Only the crate that defines a policy can say what it

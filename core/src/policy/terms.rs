@@ -28,7 +28,7 @@ pub struct Terms {
     present: Set,
     pinned: Set,
     pub(super) budget: Option<u64>,
-    decision: Option<u64>,
+    pub(super) decision: Option<u64>,
 }
 
 impl Terms {

@@ -76,6 +76,8 @@ pub struct Contents {
     pub(crate) changes: u64,
     /// Spans that a later read of the same subject took the place of.
     pub(crate) reads: Reads,
+    /// The most that deciding may cost, where the struct's policy says.
+    pub(crate) max_decision: Option<u64>,
     /// What a candidate's line in an index usually takes, in tokens.
     pub(crate) line_price: u64,
     /// What a pointer that stands alone usually takes, in tokens: a candidate is larger. It stays what it was, so that the
@@ -147,6 +149,7 @@ impl Contents {
             trusts_estimates: episode.trusts_estimates,
             cache: None,
             changes: 0,
+            max_decision: None,
             line_price: 1,
             pointer_price: 1,
             classes: lanes.iter().map(Class::of).collect(),

@@ -142,6 +142,7 @@ impl<C: ContextState, St> Window<C, St> {
             return Err(fault.into());
         }
         let mut contents = Contents::new(episode, C::LANES, budget);
+        contents.max_decision = crate::policy::max_decision::<C>();
         contents.expect(&counter);
         let records = store.length(&contents.episode).await.map_err(CommitError::from)?;
         if records > 0 {

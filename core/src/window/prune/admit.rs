@@ -9,7 +9,7 @@ use super::{
     proposal::{Preview, Proposal, written},
 };
 use crate::{
-    ApplyError, ContextState, Message, ProposalError, Step,
+    ApplyError, ContextState, Message, Prices, ProposalError, Step,
     gate::{Admitted, Ask, Held, Refused},
     policy::Permitted,
     rule::PrunesFrom,
@@ -95,6 +95,10 @@ impl Contents {
             return Err(Refused::Interrupted);
         }
         let prices = self.ledger.prices();
+        let Prices { index, rationale, .. } = prices;
+        if let Some(most) = self.max_decision.filter(|most| index.saturating_add(rationale) > *most) {
+            return Err(Refused::AbovePolicy { index, rationale, most });
+        }
         let tally = self.tally();
         // No more lines than a tool definition takes, nor than fit the index.
         let most = budget.index().checked_div(self.line_price).unwrap_or(0).min(MOST);
