@@ -3,18 +3,21 @@
 
 mod admit;
 mod apply;
+mod ask;
 mod error;
 mod fallback;
 mod index;
+mod pass;
 mod proposal;
 mod undo;
 
 pub use self::{
-    admit::{Advice, Pass, Refusal},
+    admit::{Advice, Refusal},
     apply::{Apply, Outcome, Report},
     error::{ApplyError, FallBackError, ProposalError},
     fallback::{FallBack, Fallback, FellBack, FixedTemplate, LargestToolOutput, OldestFirst, SupersededReads},
     index::{Index, Offer},
+    pass::Pass,
     proposal::{Preview, Proposal},
     undo::Undo,
 };
