@@ -47,10 +47,6 @@ macro_rules! kinds {
 pub struct KindId(&'static str, #[serde(skip)] u8);
 
 impl KindId {
-    pub(crate) const fn of<K: Kind>() -> Self {
-        K::ID
-    }
-
     /// The attribute that gives a field this kind: `precondition`.
     pub const fn attribute(self) -> &'static str {
         self.0

@@ -266,7 +266,8 @@ impl NewSpan {
     /// NewSpan::tool("read", "pub mod gate;").answers("c1");
     /// ```
     pub fn calls<I: Into<Arc<str>>>(self, ids: impl IntoIterator<Item = I>) -> Self {
-        Self { part: Part::Calls(ids.into_iter().map(Into::into).collect()), ..self }
+        let calls: Vec<_> = ids.into_iter().map(Into::into).collect();
+        Self { part: if calls.is_empty() { Part::None } else { Part::Calls(calls) }, ..self }
     }
 
     /// The provider's id of the call that this is the result of: the newest call of that id which has none yet.

@@ -104,10 +104,17 @@ impl Contents {
         self.classes.get(usize::from(lane)).copied().unwrap_or(Class::Kept)
     }
 
+    /// Spans that end after this are among the newest tokens, which the budget keeps.
+    pub(crate) fn recent(&self) -> u64 {
+        match self.budget.map_or(0, |budget| budget.keep()) {
+            0 => u64::MAX,
+            keep => self.newest.saturating_sub(keep),
+        }
+    }
+
     /// Every unit that has a resident span, oldest first. O(resident spans), no allocation.
     pub(crate) fn units(&self) -> impl Iterator<Item = Unit> {
-        let keep = self.budget.map_or(0, |budget| budget.keep());
-        let recent = if keep == 0 { u64::MAX } else { self.newest.saturating_sub(keep) };
+        let recent = self.recent();
         let mut before = 0_u64;
         self.table.resident().filter_map(move |(span, entry)| {
             let here = before;
@@ -139,10 +146,10 @@ impl Contents {
             class = class.max(here);
             end = end.max(entry.end());
         }
-        let standing = match self.exchanges.pending(span) {
-            Some(_) => Standing::Pending,
-            None if end > recent => Standing::Recent,
-            None => Standing::Free,
+        let standing = match () {
+            () if self.exchanges.is_pending(span) => Standing::Pending,
+            () if end > recent => Standing::Recent,
+            () => Standing::Free,
         };
         Some(Unit { span, tokens, pointers, class, standing, before })
     }

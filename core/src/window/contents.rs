@@ -19,9 +19,9 @@ use crate::{
     Budget, CachePrice, Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion,
     PushError, SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
     accounting::Ledger,
-    kind::{Derived, Evictable, Kind, KindId},
+    kind::{Derived, Kind},
     pointer::{Fold, Line},
-    record::{SpanRecord, TombstoneRecord},
+    record::{Event, SpanRecord, TombstoneRecord},
     span::Part,
 };
 
@@ -246,7 +246,10 @@ impl Contents {
 
     /// Whether every call of the span's exchange has its result (rule R16).
     pub(crate) fn not_pending(&self, span: SpanId, entry: &Entry) -> Result<(), SelectionError> {
-        match self.exchanges.pending(span).filter(|_| entry.exchange) {
+        if !entry.exchange || !self.exchanges.is_pending(span) {
+            return Ok(());
+        }
+        match self.exchanges.pending(span) {
             Some(call) => Err(SelectionError::Pending { span, call: call.clone() }),
             None => Ok(()),
         }
@@ -366,8 +369,7 @@ impl Contents {
 
     /// Whether a span's pointer may be folded into its neighbours'.
     pub(crate) fn folds(&self, span: SpanId) -> bool {
-        let lane = self.table.get(span).and_then(|entry| self.lane(entry.lane));
-        lane.is_some_and(|lane| lane.kind() == KindId::of::<Evictable>())
+        self.table.get(span).is_some_and(|entry| self.class(entry.lane) == Class::Evictable)
     }
 
     /// The line that stands for the evicted spans `first` to `last`.
@@ -425,13 +427,34 @@ impl Contents {
         }
     }
 
-    /// Puts a span's text back in its place.
-    pub(crate) fn come_back(&mut self, span: SpanId, bytes: Vec<u8>) {
+    /// Puts spans' texts back in their places.
+    pub(crate) fn come_back(&mut self, spans: &[SpanId], texts: Vec<Vec<u8>>) {
         self.changes = self.changes.saturating_add(1);
-        if let Some((entry, _)) = self.table.move_to(span, Residency::Resident) {
-            entry.content = Some(super::step::content(bytes, entry.text));
-            self.utilization = self.utilization.saturating_add(u64::from(entry.tokens));
+        for (span, bytes) in spans.iter().zip(texts) {
+            if let Some((entry, _)) = self.table.move_to(*span, Residency::Resident) {
+                entry.content = Some(super::step::content(bytes, entry.text));
+                self.utilization = self.utilization.saturating_add(u64::from(entry.tokens));
+            }
         }
+    }
+
+    /// Where the texts of spans are in the store.
+    pub(crate) fn digests(&self, spans: &[SpanId]) -> Vec<Digest> {
+        spans.iter().filter_map(|span| Some(self.table.get(*span)?.digest)).collect()
+    }
+
+    /// The first-hand sources of a summary, and what is recorded when they take its place (rule R4).
+    pub(crate) fn regrounding(&self, summary: SpanId) -> Result<(Vec<SpanId>, [Event; 2]), SelectionError> {
+        let sources = self.roots(summary);
+        let tombstone = self.tombstone(summary, None, None);
+        let tombstone = tombstone.ok_or(SelectionError::NotExternalized { span: summary })?;
+        Ok((sources.clone(), [Event::Regrounded { summary, sources }, Event::Evicted(tombstone.0)]))
+    }
+
+    /// Takes a summary out whose sources come back.
+    pub(crate) fn retire(&mut self, summary: SpanId) {
+        self.leave(summary, Residency::Retired);
+        self.unanchor(summary);
     }
 
     pub(crate) fn repoint(&mut self, edit: Edit) {

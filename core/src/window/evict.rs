@@ -1,11 +1,7 @@
 //! Evict: from text to pointer, tombstone first (rules R1, R7, R8).
 
-use super::{Operation, Shared, contents::Contents, pointers::Edit, step::Plan, table::Residency};
-use crate::{
-    EvictError, SelectionError, SpanId, TokenCounter, Tombstone,
-    kind::{Instruction, KindId, Rationale},
-    record::Event,
-};
+use super::{Operation, Shared, candidates::Class, contents::Contents, pointers::Edit, step::Plan, table::Residency};
+use crate::{EvictError, SelectionError, SpanId, TokenCounter, Tombstone, record::Event};
 
 /// The spans a transition takes: one id, or several of the same lane.
 #[derive(Clone, Debug)]
@@ -65,7 +61,7 @@ impl<'w, St> Operation<'w, St> for Evict {
         let ids = contents.whole(ids, Residency::Resident);
         let mut tombstones = Vec::with_capacity(ids.len());
         for &span in &ids {
-            leaves(contents, contents.entry(span)?.lane, span)?;
+            leaves(contents, span)?;
             let tombstone = contents.tombstone(span, score, None);
             tombstones.push(tombstone.ok_or(SelectionError::NotExternalized { span })?);
         }
@@ -89,10 +85,10 @@ impl<'w, St> Operation<'w, St> for Evict {
 }
 
 /// What the types hold already, held again by the lane's own declaration.
-fn leaves(contents: &Contents, lane: u16, span: SpanId) -> Result<(), EvictError> {
-    let kept = [KindId::of::<Instruction>(), KindId::of::<Rationale>()];
-    match contents.lane(lane) {
-        Some(lane) if !lane.pinned() && !kept.contains(&lane.kind()) => Ok(()),
-        lane => Err(EvictError::Kept { span, lane: lane.map_or("?", crate::LaneSpec::name) }),
+fn leaves(contents: &Contents, span: SpanId) -> Result<(), EvictError> {
+    let entry = contents.entry(span)?;
+    match contents.class(entry.lane) {
+        Class::Kept | Class::Rationale => Err(EvictError::Kept { span, lane: contents.lane_name(entry) }),
+        Class::Evictable | Class::Derived | Class::Protected => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! Re-ground: the sources come back, the summary goes (rule R4).
 
 use super::{Operation, Shared, contents::Contents, pointers::Edit, step::Plan, table::Residency};
-use crate::{RestoreError, SelectionError, SpanId, TokenCounter, kind::Derived, record::Event};
+use crate::{RestoreError, SpanId, TokenCounter, kind::Derived};
 
 /// Brings a summary's first-hand sources back; see [`Lane::reground`](crate::Lane::reground). Gives their ids.
 #[derive(Debug)]
@@ -30,23 +30,17 @@ impl<'w, St> Operation<'w, St> for Reground {
         let evicted = contents.entry(summary)?.residency == Residency::Evicted;
         let wanted = if evicted { Residency::Evicted } else { Residency::Resident };
         contents.select(&[summary], lane, wanted)?;
-        let sources = contents.roots(summary);
-        let tombstone = contents.tombstone(summary, None, None);
-        let tombstone = tombstone.ok_or(SelectionError::NotExternalized { span: summary })?;
-        let fetch = sources.iter().filter_map(|span| Some(contents.table.get(*span)?.digest)).collect();
+        let (sources, events) = contents.regrounding(summary)?;
+        let fetch = contents.digests(&sources);
         let edit = contents.pointers.uncover(&[summary], &contents.price(counter))?;
-        let events = vec![Event::Regrounded { summary, sources: sources.clone() }, Event::Evicted(tombstone.0)];
-        Ok(Plan { fetch, events, ..Plan::new(Regrounded { summary, sources, edit }) })
+        Ok(Plan { fetch, events: events.into(), ..Plan::new(Regrounded { summary, sources, edit }) })
     }
 
     fn apply(effect: Regrounded, fetched: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Vec<SpanId> {
         let Regrounded { summary, sources, edit } = effect;
-        contents.leave(summary, Residency::Retired);
-        contents.unanchor(summary);
+        contents.retire(summary);
         contents.repoint(edit);
-        for (span, bytes) in sources.iter().zip(fetched) {
-            contents.come_back(*span, bytes);
-        }
+        contents.come_back(&sources, fetched);
         sources
     }
 }

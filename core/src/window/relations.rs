@@ -10,7 +10,7 @@ use crate::{SpanId, span::Part};
 /// Every exchange of the episode, by its first span.
 #[derive(Debug, Default)]
 pub(crate) struct Exchanges {
-    members: BTreeMap<SpanId, Vec<SpanId>>,
+    all: BTreeMap<SpanId, Exchange>,
     /// What each span of an exchange does in it.
     parts: BTreeMap<SpanId, Part>,
     /// The first span of the exchange that a result belongs to.
@@ -19,33 +19,40 @@ pub(crate) struct Exchanges {
     open: Vec<(Arc<str>, SpanId)>,
 }
 
+#[derive(Debug, Default)]
+struct Exchange {
+    spans: Vec<SpanId>,
+    /// How many of its calls have no result: asked for every candidate, where a walk over the open calls would not do.
+    open: usize,
+}
+
 impl Exchanges {
     /// Whether a span can join: a result needs its call.
     pub(crate) fn takes(&self, part: &Part) -> Result<(), Arc<str>> {
         match part {
-            Part::Answers(call) if !self.open.iter().any(|(open, _)| open == call) => Err(call.clone()),
+            Part::Answers(call) if !self.open.iter().rev().any(|(open, _)| open == call) => Err(call.clone()),
             _ => Ok(()),
         }
     }
 
-    /// Takes a span in that [`takes`](Self::takes) let through; whether it is part of an exchange.
-    pub(crate) fn enter(&mut self, span: SpanId, part: Part) -> bool {
+    /// Takes a span in that [`takes`](Self::takes) let through.
+    pub(crate) fn enter(&mut self, span: SpanId, part: Part) {
         match &part {
-            Part::None => return false,
-            Part::Calls(calls) if calls.is_empty() => return false,
+            Part::None => return,
             Part::Calls(calls) => {
-                self.members.insert(span, vec![span]);
+                self.all.insert(span, Exchange { spans: vec![span], open: calls.len() });
                 self.open.extend(calls.iter().map(|call| (call.clone(), span)));
             }
             Part::Answers(call) => {
-                let Some(at) = self.open.iter().rposition(|(open, _)| open == call) else { return false };
+                let Some(at) = self.open.iter().rposition(|(open, _)| open == call) else { return };
                 let (_, first) = self.open.remove(at);
-                self.members.entry(first).or_default().push(span);
+                let exchange = self.all.entry(first).or_default();
+                exchange.spans.push(span);
+                exchange.open = exchange.open.saturating_sub(1);
                 self.first.insert(span, first);
             }
         }
         self.parts.insert(span, part);
-        true
     }
 
     /// What a span does in its exchange.
@@ -55,14 +62,26 @@ impl Exchanges {
 
     /// The spans of the exchange that `span` is part of, ascending.
     pub(crate) fn unit(&self, span: SpanId) -> Option<&[SpanId]> {
-        let first = self.first.get(&span).copied().unwrap_or(span);
-        self.members.get(&first).map(Vec::as_slice)
+        self.of(span).map(|exchange| exchange.spans.as_slice())
     }
 
-    /// A call of the exchange that has no result yet.
+    /// Whether a call of the exchange has no result yet.
+    pub(crate) fn is_pending(&self, span: SpanId) -> bool {
+        self.of(span).is_some_and(|exchange| exchange.open > 0)
+    }
+
+    /// A call of the exchange that has no result yet, for a message.
     pub(crate) fn pending(&self, span: SpanId) -> Option<&Arc<str>> {
-        let first = self.first.get(&span).copied().unwrap_or(span);
+        let first = self.first_of(span);
         self.open.iter().find(|(_, of)| *of == first).map(|(call, _)| call)
+    }
+
+    fn of(&self, span: SpanId) -> Option<&Exchange> {
+        self.all.get(&self.first_of(span))
+    }
+
+    fn first_of(&self, span: SpanId) -> SpanId {
+        self.first.get(&span).copied().unwrap_or(span)
     }
 }
 

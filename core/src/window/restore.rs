@@ -19,7 +19,7 @@ impl<'w, St> Operation<'w, St> for Restore {
         let spans = contents.select(&self.spans, self.lane, Residency::Evicted)?;
         let spans = contents.whole(spans, Residency::Evicted);
         let edit = contents.pointers.uncover(&spans, &contents.price(counter))?;
-        let fetch = spans.iter().filter_map(|span| Some(contents.table.get(*span)?.digest)).collect();
+        let fetch = contents.digests(&spans);
         let events = spans.iter().map(|span| Event::Restored { span: *span }).collect();
         Ok(Plan { fetch, events, ..Plan::new((spans, edit)) })
     }
@@ -30,9 +30,7 @@ impl<'w, St> Operation<'w, St> for Restore {
         contents: &mut Contents,
         _: &'w Shared<St>,
     ) -> Self::Output {
-        for (span, bytes) in spans.iter().zip(fetched) {
-            contents.come_back(*span, bytes);
-        }
+        contents.come_back(&spans, fetched);
         contents.repoint(edit);
         spans
     }

@@ -7,8 +7,8 @@ use super::{
     table::{Entry, Residency},
 };
 use crate::{
-    Content, Digest, Origin, Role, SelectionError, SpanId, SummarizeError, SummaryTextError, TokenCount, TokenCounter,
-    Tombstone, Unexplained,
+    Content, CounterError, Digest, Origin, Role, SelectionError, SpanId, SummarizeError, SummaryTextError, TokenCount,
+    TokenCounter, Tombstone, Unexplained,
     kind::{Derived, Evictable},
     pointer::Ids,
     record::Event,
@@ -142,18 +142,15 @@ impl<'w, St> Operation<'w, St> for Summarize {
             let tombstone = contents.tombstone(source, score, Some(span));
             tombstones.push(tombstone.ok_or(SelectionError::NotExternalized { span: source })?);
         }
-        let text = written(span, &sources, &self.summary);
-        let count = counter.text(&text)?;
-        let content = Content::from(text);
+        let mut entry = made(contents, self.into, span, &sources, &self.summary, counter)?;
         let of = tombstones.iter().map(Tombstone::tokens).fold(0_u64, u64::saturating_add);
-        smaller(u64::from(count.tokens()), of)?;
-        let blob = Blob::new(content.clone());
-        let entry = entry(contents, self.into, content, count, *blob.digest());
+        smaller(u64::from(entry.tokens), of)?;
+        let blobs = sealed(&mut entry).map(|blob| (span, blob)).into_iter().collect();
         let depth = depth(contents, &sources);
         let escalation = self.escalation.map(|Escalation(reason)| reason);
         Ok(Plan {
             events: events(contents, span, &entry, &sources, depth, escalation.clone(), &tombstones),
-            blobs: vec![(span, blob)],
+            blobs,
             ..Plan::new(Summarized { entry, derivation: Derivation { sources, depth }, escalation })
         })
     }
@@ -175,9 +172,25 @@ impl<'w, St> Operation<'w, St> for Summarize {
     }
 }
 
-/// What the window shows: the summary under a line that names its sources (rule R5).
-pub(super) fn written(span: SpanId, sources: &[SpanId], summary: &SummaryText) -> String {
-    format!("[{span}: summary of {}; recall any by id]\n{}", Ids(sources), summary.0)
+/// The entry of a summary, counted and not yet [sealed](sealed): its text stands under a line that names its sources (rule R5).
+pub(super) fn made(
+    contents: &Contents,
+    lane: u16,
+    span: SpanId,
+    sources: &[SpanId],
+    summary: &SummaryText,
+    counter: &dyn TokenCounter,
+) -> Result<Entry, CounterError> {
+    let text = format!("[{span}: summary of {}; recall any by id]\n{}", Ids(sources), summary.0);
+    let count = counter.text(&text)?;
+    Ok(Entry { durable: true, offered: true, ..entry(contents, lane, text, count) })
+}
+
+/// Hashes an entry's text, once: what is committed for it.
+pub(super) fn sealed(entry: &mut Entry) -> Option<Blob> {
+    let blob = Blob::new(entry.content.clone()?);
+    entry.digest = *blob.digest();
+    Some(blob)
 }
 
 pub(super) fn smaller(summary: u64, sources: u64) -> Result<(), SummarizeError> {
@@ -190,11 +203,12 @@ fn depth(contents: &Contents, sources: &[SpanId]) -> u32 {
     deepest.unwrap_or(0).saturating_add(1)
 }
 
-pub(super) fn entry(contents: &Contents, lane: u16, content: Content, count: TokenCount, digest: Digest) -> Entry {
+/// The entry of a text that a model wrote.
+pub(super) fn entry(contents: &Contents, lane: u16, text: String, count: TokenCount) -> Entry {
     Entry {
         text: true,
-        content: Some(content),
-        digest,
+        content: Some(Content::from(text)),
+        digest: Digest::from_bytes([0; 32]),
         start: contents.pushed_tokens,
         tokens: count.tokens(),
         name: None,
@@ -203,8 +217,8 @@ pub(super) fn entry(contents: &Contents, lane: u16, content: Content, count: Tok
         origin: Origin::Model,
         role: Role::Assistant,
         residency: Residency::Resident,
-        durable: true,
-        offered: true,
+        durable: false,
+        offered: false,
         exchange: false,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Preview, Proposal};
 use crate::{
-    ApplyError, Content, Digest, ProposalError, SelectionError, SpanId, TokenCounter, Tombstone,
+    ApplyError, ProposalError, SelectionError, SpanId, TokenCounter, Tombstone,
     accounting::PassRecord,
     record::Event,
     store::Blob,
@@ -12,7 +12,7 @@ use crate::{
         contents::{Contents, Derivation},
         pointers::Edit,
         step::Plan,
-        summarize::{self, SummaryText},
+        summarize,
         table::{Entry, Residency},
     },
 };
@@ -87,6 +87,8 @@ pub struct Priced {
 pub struct Change {
     priced: Priced,
     tombstones: Vec<Tombstone>,
+    /// The texts of its summaries.
+    pub(super) blobs: Vec<(SpanId, Blob)>,
 }
 
 #[derive(Debug)]
@@ -124,7 +126,7 @@ impl<'w, St> Operation<'w, St> for Apply {
         let cache = contents.cache_cost(first.map(|first| contents.tokens_before(first)));
         let pass = PassRecord { index, rationale, cache, ..change.pass(contents) };
         let events = contents.events(Event::Pruned(pass.clone()), &change);
-        Ok(Plan { blobs: change.blobs(), events, ..Plan::new(Applied { change: Some(change), pass }) })
+        Ok(Plan { blobs: change.blobs.clone(), events, ..Plan::new(Applied { change: Some(change), pass }) })
     }
 
     fn apply(effect: Applied, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Outcome {
@@ -153,11 +155,6 @@ impl Change {
         let spans = u64::try_from(self.tombstones.len()).unwrap_or(u64::MAX);
         PassRecord { before, after, gross, pointers, kept, spans, ..contents.pass() }
     }
-
-    pub(super) fn blobs(&self) -> Vec<(SpanId, Blob)> {
-        let blob = |summary: &Summary| Some((summary.span, Blob::new(summary.entry.content.clone()?)));
-        self.priced.summaries.iter().filter_map(blob).collect()
-    }
 }
 
 impl Contents {
@@ -175,7 +172,7 @@ impl Contents {
     }
 
     /// Makes the tombstones of what makes the window smaller. O(spans it names).
-    pub(super) fn change(&self, priced: Priced) -> Result<Change, ApplyError> {
+    pub(super) fn change(&self, mut priced: Priced) -> Result<Change, ApplyError> {
         let Priced { before, after, .. } = priced;
         if after >= before {
             return Err(ApplyError::NotSmaller { before, after });
@@ -187,7 +184,9 @@ impl Contents {
             self.tombstone(span, None, by).ok_or(ApplyError::from(SelectionError::NotExternalized { span }))
         };
         let tombstones = evicted.chain(replaced).map(tombstone).collect::<Result<_, _>>()?;
-        Ok(Change { priced, tombstones })
+        let blob = |Summary { span, entry, .. }: &mut Summary| Some((*span, summarize::sealed(entry)?));
+        let blobs = priced.summaries.iter_mut().filter_map(blob).collect();
+        Ok(Change { priced, tombstones, blobs })
     }
 
     /// What a proposal comes to, exactly. O(spans it names).
@@ -198,7 +197,8 @@ impl Contents {
         let (mut span, mut start) = (self.table.next_id(), self.pushed_tokens);
         let mut made = Vec::with_capacity(summaries.len());
         for (sources, text) in summaries {
-            let entry = self.summary_entry(span, start, &sources, &text, counter)?;
+            let lane = self.derived_lane().ok_or(ProposalError::NoDerivedLane)?;
+            let entry = Entry { start, ..summarize::made(self, lane, span, &sources, &text, counter)? };
             let of = self.tokens_of(&sources);
             summarize::smaller(u64::from(entry.tokens), of)?;
             gross = gross.saturating_add(of);
@@ -225,22 +225,6 @@ impl Contents {
         spans.iter().map(tokens).fold(0, u64::saturating_add)
     }
 
-    fn summary_entry(
-        &self,
-        span: SpanId,
-        start: u64,
-        sources: &[SpanId],
-        text: &SummaryText,
-        counter: &dyn TokenCounter,
-    ) -> Result<Entry, ApplyError> {
-        let lane = self.derived_lane().ok_or(ProposalError::NoDerivedLane)?;
-        let text = summarize::written(span, sources, text);
-        let count = counter.text(&text)?;
-        let content = Content::from(text);
-        let digest = Digest::of(content.as_bytes());
-        Ok(Entry { start, ..summarize::entry(self, lane, content, count, digest) })
-    }
-
     /// Enters as any pushed text does, and is externalized with what is pushed next.
     fn rationale_entry(
         &self,
@@ -250,9 +234,7 @@ impl Contents {
         counter: &dyn TokenCounter,
     ) -> Result<Entry, ApplyError> {
         let count = counter.text(&text)?;
-        let content = Content::from(text);
-        let entry = summarize::entry(self, lane, content, count, Digest::from_bytes([0; 32]));
-        Ok(Entry { start, durable: false, offered: false, ..entry })
+        Ok(Entry { start, ..summarize::entry(self, lane, text, count) })
     }
 
     /// What is committed: what happened, then the summaries, then the tombstones.
@@ -269,7 +251,7 @@ impl Contents {
     }
 
     pub(super) fn carry_out(&mut self, change: Change, pass: PassRecord) -> Report {
-        let Change { priced: Priced { evict, edit, summaries, rationale, .. }, tombstones } = change;
+        let Change { priced: Priced { evict, edit, summaries, rationale, .. }, tombstones, .. } = change;
         for span in evict {
             self.leave(span, Residency::Evicted);
         }

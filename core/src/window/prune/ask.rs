@@ -77,6 +77,12 @@ impl Contents {
         Ok((admitted, index))
     }
 
+    /// Books what a decision took; `taken` of what was offered, where the answer was accepted.
+    pub(super) fn decided(&mut self, index: &Index, written: u64, taken: Option<u64>) {
+        let now = [self.pushed_tokens, self.request()];
+        self.ledger.decided(now, [index.tokens, written], taken, index.gross());
+    }
+
     pub(super) fn refused(&mut self, refused: &Refused) -> u32 {
         let (at, utilization, changes) = (self.pushed_tokens, self.request(), self.changes);
         self.ledger.refused(at, utilization, changes, refused.reason())

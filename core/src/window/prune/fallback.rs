@@ -157,7 +157,7 @@ impl<'w, St, B: Fallback> Operation<'w, St> for FallBack<B> {
         let pass = change.pass(contents);
         let first = Event::FellBack { strategy: B::NAME.into(), pass: pass.clone() };
         let events = contents.events(first, &change);
-        Ok(Plan { blobs: change.blobs(), events, ..Plan::new(Freeing::Change(Box::new((change, pass)))) })
+        Ok(Plan { blobs: change.blobs.clone(), events, ..Plan::new(Freeing::Change(Box::new((change, pass)))) })
     }
 
     fn apply(effect: Freeing, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> FellBack {
@@ -252,14 +252,15 @@ impl Contents {
         counter: &dyn TokenCounter,
     ) -> Result<Reached, FallBackError> {
         let try_out = |count: usize| self.reached(units, count, template, counter);
-        let (mut fails, mut found, mut at) = (among.start, None::<Reached>, self.guess(units, goal));
+        let first = first_freeing(units, self.request().saturating_sub(goal), self.pointer_price);
+        let (mut fails, mut found, mut at) = (among.start, None::<Reached>, first);
         if among.is_empty() {
             return try_out(among.end);
         }
         for trial in 1_u32.. {
             let most = found.as_ref().map_or(among.end, |found| found.units.saturating_sub(1));
             let reached = try_out(at.max(fails.saturating_add(1)).min(most))?;
-            let next = first_taking(units, needed(&reached.priced, goal));
+            let next = first_freeing(units, needed(&reached.priced, goal), 0);
             if reached.priced.after <= goal {
                 found = Some(reached);
             } else if reached.units >= among.end {
@@ -291,16 +292,6 @@ impl Contents {
             priced = self.priced(self.taking(taken, false), counter);
         }
         Ok(Reached { units: count, priced: priced? })
-    }
-
-    fn guess(&self, units: &[Unit], goal: u64) -> usize {
-        let pointer = self.pointer_price;
-        let mut left = self.request();
-        let enough = |unit: &Unit| {
-            left = left.saturating_sub(unit.tokens.saturating_sub(pointer));
-            left <= goal
-        };
-        units.iter().position(enough).map_or(units.len(), |at| at.saturating_add(1))
     }
 
     /// What these units leave as: pointers, or with a template one summary of the evictable ones.
@@ -345,11 +336,11 @@ fn needed(trial: &Priced, goal: u64) -> u64 {
     part.checked_div(freed).and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or(u64::MAX)
 }
 
-/// How many of the first units take so many tokens, or all.
-fn first_taking(units: &[Unit], tokens: u64) -> usize {
+/// How many of the first units free so many tokens, where each costs a pointer; or all.
+fn first_freeing(units: &[Unit], tokens: u64, pointer: u64) -> usize {
     let mut left = tokens;
     let enough = |unit: &Unit| {
-        left = left.saturating_sub(unit.tokens);
+        left = left.saturating_sub(unit.tokens.saturating_sub(pointer));
         left == 0
     };
     units.iter().position(enough).map_or(units.len(), |at| at.saturating_add(1))

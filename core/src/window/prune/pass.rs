@@ -118,8 +118,7 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
         let mut contents = self.shared.lock();
         let proposed = contents.propose(answer, written, &self.index);
         let taken = proposed.as_ref().ok().map(|proposal| contents.taken_by(proposal));
-        let now = [contents.pushed_tokens, contents.request()];
-        contents.ledger.decided(now, [self.index.tokens, written], taken, self.index.gross());
+        contents.decided(&self.index, written, taken);
         proposed
     }
 
@@ -140,12 +139,11 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
     /// Books what an answer took that [`Answer::read`] refused: cut off at the output limit, say. In output tokens, as the
     /// provider reports them; what the model read is added.
     pub fn wasted(&self, output_tokens: u64) {
-        let mut contents = self.shared.lock();
-        let now = [contents.pushed_tokens, contents.request()];
-        contents.ledger.decided(now, [self.index.tokens, output_tokens], None, self.index.gross());
+        self.shared.lock().decided(&self.index, output_tokens, None);
     }
 
-    /// Gives the pass up and frees space without a model, as [`Refusal::fall_back`](super::Refusal::fall_back) does: for when no answer could be used.
+    /// Gives the pass up and frees space without a model, as [`Refusal::fall_back`](super::Refusal::fall_back) does: for
+    /// when no answer could be used.
     pub fn fall_back<B: Fallback>(self, _strategy: B) -> Step<'w, St, FallBack<B>>
     where
         C::Policy: Permitted<B, C, C>,

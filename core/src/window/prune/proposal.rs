@@ -149,8 +149,8 @@ impl Contents {
             return Err(SelectionError::NotExternalized { span }.into());
         }
         self.not_pending(span, entry)?;
-        let keep = self.budget.map_or(0, |budget| budget.keep());
-        if keep > 0 && entry.end() > self.newest.saturating_sub(keep) {
+        if entry.end() > self.recent() {
+            let keep = self.budget.map_or(0, |budget| budget.keep());
             return Err(ProposalError::Recent { span, keep });
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::{
-    RestoreError, SelectionError, SpanId, TokenCounter,
+    RestoreError, SpanId, TokenCounter,
     record::Event,
     window::{Operation, Shared, contents::Contents, pointers::Edit, step::Plan, table::Residency},
 };
@@ -52,15 +52,12 @@ impl<'w, St> Operation<'w, St> for Undo {
         let mut back = evicted.clone();
         for summary in &summaries {
             contents.in_state(*summary, contents.entry(*summary)?, Residency::Resident)?;
-            let sources = contents.roots(*summary);
-            let tombstone = contents.tombstone(*summary, None, None);
-            let tombstone = tombstone.ok_or(SelectionError::NotExternalized { span: *summary })?;
-            events.push(Event::Regrounded { summary: *summary, sources: sources.clone() });
-            events.push(Event::Evicted(tombstone.0));
+            let (sources, records) = contents.regrounding(*summary)?;
+            events.extend(records);
             back.extend(sources);
         }
         let edit = contents.pointers.uncover(&evicted, &contents.price(counter))?;
-        let fetch = back.iter().filter_map(|span| Some(contents.table.get(*span)?.digest)).collect();
+        let fetch = contents.digests(&back);
         Ok(Plan { fetch, events, ..Plan::new(Undone { back, summaries, edit }) })
     }
 
@@ -68,13 +65,10 @@ impl<'w, St> Operation<'w, St> for Undo {
         let Undone { mut back, summaries, edit } = effect;
         let before = contents.request();
         for summary in summaries {
-            contents.leave(summary, Residency::Retired);
-            contents.unanchor(summary);
+            contents.retire(summary);
         }
         contents.repoint(edit);
-        for (span, bytes) in back.iter().zip(fetched) {
-            contents.come_back(*span, bytes);
-        }
+        contents.come_back(&back, fetched);
         back.sort_unstable();
         contents.ledger.undone(contents.pushed_tokens, before, contents.request());
         back
