@@ -211,9 +211,9 @@ impl AsyncStore for Slow {
         Store::get_many(&self.0, digests)
     }
 
-    async fn read(&self, episode: &EpisodeId, from: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+    async fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
         later().await;
-        Store::read(&self.0, episode, from)
+        Store::read(&self.0, episode, from, most)
     }
 
     async fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {

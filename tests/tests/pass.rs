@@ -676,7 +676,7 @@ fn the_record_of_a_pass_is_what_it_did() -> Outcome {
     add_up(&report);
     assert_eq!(report.pass().rationale, 5 + 2 * (2 + 300));
     assert_eq!(window.tombstones()?, report.tombstones());
-    let records = store.read(&keepspan::EpisodeId::new("e"), 0)?;
+    let records = store.read(&keepspan::EpisodeId::new("e"), 0, u64::MAX)?;
     let pruned_on_record = records.iter().filter(|record| String::from_utf8_lossy(record).contains("\"pruned\""));
     assert_eq!(pruned_on_record.count(), 1);
     // The pointer of s2 folds with those on both its sides: more goes than comes.

@@ -51,6 +51,9 @@ use crate::{
     store::{AsyncStore, Batch, Store},
 };
 
+/// How many records are read at once, so that a long log streams.
+const PAGE: u64 = 1_024;
+
 /// What the handles of one window share. The lock is never held while a store works.
 pub struct Shared<St> {
     pub(crate) store: St,
@@ -269,13 +272,19 @@ impl<C: ContextState, St> Window<C, St> {
         St: AsyncStore,
     {
         let episode = self.shared.lock().episode.clone();
-        let mut tombstones = Vec::new();
-        for record in self.shared.store.read(&episode, 0).await? {
-            if let Event::Evicted(tombstone) = serde_json::from_slice(&record).map_err(CommitError::Record)? {
-                tombstones.push(Tombstone(tombstone));
+        let (mut tombstones, mut from) = (Vec::new(), 0_u64);
+        loop {
+            let page = self.shared.store.read(&episode, from, PAGE).await?;
+            for record in &page {
+                if let Event::Evicted(tombstone) = serde_json::from_slice(record).map_err(CommitError::Record)? {
+                    tombstones.push(Tombstone(tombstone));
+                }
             }
+            if u64::try_from(page.len()) != Ok(PAGE) {
+                return Ok(tombstones);
+            }
+            from = from.saturating_add(PAGE);
         }
-        Ok(tombstones)
     }
 
     /// As [`tombstones_async`](Self::tombstones_async), on a store that answers at once.
