@@ -119,7 +119,7 @@ fn a_pass_evicts_what_the_model_chose_in_one_commit() -> Outcome {
     let left: Vec<_> = report.tombstones().iter().map(|tombstone| tombstone.span()).collect();
     assert_eq!(left, [id(3), id(5)]);
     assert_eq!(window.tombstones()?, report.tombstones());
-    assert_eq!(window.uncommitted(), 1, "the rationale, until it is externalized with what is pushed next");
+    assert_eq!(window.uncommitted().spans, 1, "the rationale, until it is externalized with what is pushed next");
     // The rationale is in its lane, and no candidate of the next pass.
     let rationale = report.rationale().ok_or("there is a rationale lane")?;
     assert_eq!(window.lanes().decisions.resident(), [rationale]);

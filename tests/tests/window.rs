@@ -351,7 +351,7 @@ fn two_writers_of_one_episode_cannot_both_write() -> Outcome {
     let refused = lanes.externalize().wait();
     let conflict = CommitError::Store(StoreError::Conflict { episode: EpisodeId::new("e"), expected: 1, found: 2 });
     assert_eq!(refused.err().map(|error| error.to_string()), Some(conflict.to_string()));
-    assert_eq!((shown(&window).len(), window.uncommitted()), (1, 1));
+    assert_eq!((shown(&window).len(), window.uncommitted().spans), (1, 1));
     Ok(())
 }
 

@@ -1,0 +1,97 @@
+//! The record of an eviction, as a value.
+
+use std::{ops::Range, sync::Arc};
+
+use crate::{Digest, PolicyVersion, SpanId, journal::TombstoneRecord, kind::KindId, pointer::Pointer};
+
+/// The record of an eviction, written outside the window before the span leaves it (rule R7). Made by an eviction, or
+/// read back from the episode's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tombstone(Arc<Named>);
+
+/// A record with its numbers resolved.
+#[derive(Debug, PartialEq)]
+struct Named {
+    lane: &'static str,
+    kind: KindId,
+    name: Option<Arc<str>>,
+    policy: PolicyVersion,
+    record: TombstoneRecord,
+}
+
+impl Tombstone {
+    pub(crate) fn new(
+        lane: &'static str,
+        kind: KindId,
+        name: Option<Arc<str>>,
+        policy: PolicyVersion,
+        record: TombstoneRecord,
+    ) -> Self {
+        Self(Arc::new(Named { lane, kind, name, policy, record }))
+    }
+
+    /// As it is written.
+    pub(crate) fn record(&self) -> &TombstoneRecord {
+        &self.0.record
+    }
+
+    /// The span that left.
+    pub fn span(&self) -> SpanId {
+        self.0.record.span
+    }
+
+    /// The lane it left.
+    pub fn lane(&self) -> &str {
+        self.0.lane
+    }
+
+    /// The kind of that lane.
+    pub fn kind(&self) -> KindId {
+        self.0.kind
+    }
+
+    /// The tool it came from, where it is a tool's result.
+    pub fn name(&self) -> Option<&str> {
+        self.0.name.as_deref()
+    }
+
+    /// Where it stood, in tokens pushed since the episode began.
+    pub fn token_range(&self) -> Range<u64> {
+        self.0.record.start..self.0.record.end
+    }
+
+    /// Its length in tokens.
+    pub fn tokens(&self) -> u64 {
+        self.0.record.end.saturating_sub(self.0.record.start)
+    }
+
+    /// The model, prompt and policy in force when it left, as the window knew them (rule R22).
+    pub fn policy(&self) -> &PolicyVersion {
+        &self.0.policy
+    }
+
+    /// The score that the eviction gave it, where there was one.
+    pub fn score(&self) -> Option<f64> {
+        self.0.record.score
+    }
+
+    /// SHA-256 of its bytes: its address in the store.
+    pub fn sha256(&self) -> Digest {
+        self.0.record.sha256
+    }
+
+    /// The spans it was derived from, back to the first; empty for a first-hand span.
+    pub fn derivation(&self) -> &[SpanId] {
+        &self.0.record.derivation
+    }
+
+    /// The summary that took its place, when one did.
+    pub fn replaced_by(&self) -> Option<SpanId> {
+        self.0.record.replaced_by
+    }
+
+    /// What the window shows in the span's place (rule R8).
+    pub fn pointer(&self) -> Pointer {
+        Pointer::of(self)
+    }
+}
