@@ -315,6 +315,33 @@ pub(crate) enum Note {
 }
 
 impl Note {
+    /// What it is to a reader; a refusal that only repeats the one before is nothing new, and would push all else out.
+    pub(crate) fn event(&self) -> Option<PruneEvent> {
+        Some(match self {
+            Self::Decided { at, utilization, index, rationale, taken, .. } => PruneEvent::Decided {
+                at: *at,
+                utilization: *utilization,
+                index: *index,
+                rationale: *rationale,
+                accepted: taken.is_some(),
+            },
+            Self::Passed { pass, .. } => PruneEvent::Passed(pass.clone()),
+            Self::Unchanged { at, utilization } => PruneEvent::Unchanged { at: *at, utilization: *utilization },
+            Self::Refused { again: true, .. } => return None,
+            Self::Refused { at, utilization, reason, .. } => {
+                PruneEvent::Refused { at: *at, utilization: *utilization, reason: Refused::named(reason) }
+            }
+            Self::Undone { at, before, after } => PruneEvent::Undone { at: *at, before: *before, after: *after },
+            Self::FellBack { strategy, pass: PassRecord { at, before, after, spans, .. } } => PruneEvent::FellBack {
+                at: *at,
+                strategy: strategy_named(strategy),
+                before: *before,
+                after: *after,
+                spans: *spans,
+            },
+        })
+    }
+
     /// Whether it is of a commit, which has it as an event.
     fn has_a_commit(&self) -> bool {
         matches!(self, Self::Passed { .. } | Self::Undone { .. } | Self::FellBack { .. })
@@ -456,20 +483,18 @@ impl Ledger {
     /// Takes a note into the books; gives the event that it is, where it is one.
     fn take(&mut self, note: &Note) -> Option<PruneEvent> {
         let sums = &mut self.accounting;
-        Some(match note {
-            Note::Decided { at, utilization, index, rationale, taken, offered } => {
-                let (at, utilization, index, rationale) = (*at, *utilization, *index, *rationale);
-                self.index.observe(index);
-                self.rationale.observe(rationale);
+        match note {
+            Note::Decided { index, rationale, taken, offered, .. } => {
+                self.index.observe(*index);
+                self.rationale.observe(*rationale);
                 let share = taken.and_then(|taken| taken.min(*offered).saturating_mul(1_000).checked_div(*offered));
                 if let Some(share) = share {
                     self.uptake = self.uptake.midpoint(share).max(LEAST_UPTAKE);
                 }
-                sums.index = sums.index.saturating_add(index);
-                sums.rationale = sums.rationale.saturating_add(rationale);
-                sums.net = sums.net.saturating_sub_unsigned(index.saturating_add(rationale));
+                sums.index = sums.index.saturating_add(*index);
+                sums.rationale = sums.rationale.saturating_add(*rationale);
+                sums.net = sums.net.saturating_sub_unsigned(index.saturating_add(*rationale));
                 sums.rejected = sums.rejected.saturating_add(u64::from(taken.is_none()));
-                PruneEvent::Decided { at, utilization, index, rationale, accepted: taken.is_some() }
             }
             Note::Passed { pass, pointer } => {
                 if let Some(each) = pointer {
@@ -481,38 +506,25 @@ impl Ledger {
                 sums.net = sums.net.saturating_add(pass.freed());
                 sums.pointers = sums.pointers.saturating_add(pass.pointers);
                 sums.cache = sums.cache.saturating_add(pass.cache);
-                PruneEvent::Passed(pass.clone())
             }
-            Note::Unchanged { at, utilization } => {
-                sums.unchanged = sums.unchanged.saturating_add(1);
-                PruneEvent::Unchanged { at: *at, utilization: *utilization }
-            }
-            Note::Refused { at, utilization, reason, again } => {
-                let reason = Refused::named(reason);
-                let count = sums.refusals.entry(reason).or_default();
+            Note::Unchanged { .. } => sums.unchanged = sums.unchanged.saturating_add(1),
+            Note::Refused { reason, .. } => {
+                let count = sums.refusals.entry(Refused::named(reason)).or_default();
                 *count = count.saturating_add(1);
-                // The same refusal again and again would push everything else out.
-                if *again {
-                    return None;
-                }
-                PruneEvent::Refused { at: *at, utilization: *utilization, reason }
             }
-            Note::Undone { at, before, after } => {
-                let (at, before, after) = (*at, *before, *after);
-                sums.undone = sums.undone.saturating_add(after.saturating_sub(before));
-                PruneEvent::Undone { at, before, after }
+            Note::Undone { before, after, .. } => {
+                sums.undone = sums.undone.saturating_add(after.saturating_sub(*before));
             }
-            Note::FellBack { strategy, pass } => {
-                let PassRecord { at, before, after, spans, .. } = *pass;
+            Note::FellBack { pass, .. } => {
                 // A model that is not asked measures nothing: one wordy or idle answer must not keep the gate shut for
                 // good.
                 self.uptake = self.uptake.saturating_add(LEAST_UPTAKE).min(1_000);
                 self.rationale.observe(self.rationale.value.min(self.budget.map_or(0, Budget::rationale)));
                 sums.fallbacks = sums.fallbacks.saturating_add(1);
-                sums.fallback_freed = sums.fallback_freed.saturating_add(before.saturating_sub(after));
-                PruneEvent::FellBack { at, strategy: strategy_named(strategy), before, after, spans }
+                sums.fallback_freed = sums.fallback_freed.saturating_add(pass.before.saturating_sub(pass.after));
             }
-        })
+        }
+        note.event()
     }
 
     /// Counts a refusal; how often it came by now while nothing changed.

@@ -7,6 +7,7 @@
 extern crate self as keepspan;
 
 mod accounting;
+pub mod audit;
 mod budget;
 mod digest;
 mod episode;

@@ -2,6 +2,8 @@
 
 use std::{ops::Range, sync::Arc};
 
+use serde::{Serialize, Serializer, ser::SerializeStruct as _};
+
 use crate::{Digest, PolicyVersion, SpanId, journal::TombstoneRecord, kind::KindId, pointer::Pointer};
 
 /// The record of an eviction, written outside the window before the span leaves it (rule R7). Made by an eviction, or
@@ -93,5 +95,24 @@ impl Tombstone {
     /// What the window shows in the span's place (rule R8).
     pub fn pointer(&self) -> Pointer {
         Pointer::of(self)
+    }
+}
+
+impl Serialize for Tombstone {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Named { lane, kind, name, policy, record } = &*self.0;
+        let mut fields = serializer.serialize_struct("Tombstone", 11)?;
+        fields.serialize_field("span", &record.span)?;
+        fields.serialize_field("lane", lane)?;
+        fields.serialize_field("kind", kind)?;
+        fields.serialize_field("name", name)?;
+        fields.serialize_field("start", &record.start)?;
+        fields.serialize_field("end", &record.end)?;
+        fields.serialize_field("policy", policy)?;
+        fields.serialize_field("score", &record.score)?;
+        fields.serialize_field("sha256", &record.sha256)?;
+        fields.serialize_field("derivation", &record.derivation)?;
+        fields.serialize_field("replaced_by", &record.replaced_by)?;
+        fields.end()
     }
 }

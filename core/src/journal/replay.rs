@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Ceiling, Entry, Event, Fault, JournalError, Probe, SpanRecord, TombstoneRecord, walk};
+use super::{Ceiling, Entry, Event, Fault, JournalError, MutationRecord, Probe, SpanRecord, TombstoneRecord, walk};
 use crate::{
     Digest, Episode, EpisodeId, LaneSpec, SpanId,
     kind::{Derived, Evictable, Kind as _},
@@ -33,6 +33,8 @@ pub(crate) struct Replay {
     owed: BTreeSet<SpanId>,
     parts: BTreeMap<SpanId, Part>,
     reads: BTreeMap<SpanId, Arc<str>>,
+    /// What was removed for good after the moment that the log is read up to.
+    removed: Vec<(SpanId, MutationRecord)>,
     facts: Facts,
 }
 
@@ -65,8 +67,14 @@ impl Replay {
             owed: BTreeSet::new(),
             parts: BTreeMap::new(),
             reads: BTreeMap::new(),
+            removed: Vec::new(),
             facts: Facts::default(),
         }
+    }
+
+    /// The window as far as the log was read.
+    pub(crate) fn contents(&self) -> &Contents {
+        &self.contents
     }
 
     /// Goes no further than to the moment before this span entered.
@@ -99,6 +107,12 @@ impl Replay {
                 Event::Externalized(span) if !self.is_after(span.span) => self.externalized(span)?,
                 Event::Externalized(_) => {}
                 event if !later => self.event(event)?,
+                // What the model saw then, and nobody can see now.
+                Event::Discarded { span, mutation } if !self.is_after(span.span) => {
+                    self.entered(&span, false)?;
+                    self.removed.push((span.span, mutation));
+                }
+                Event::Redacted { spans, mutations, .. } => self.removed.extend(spans.into_iter().zip(mutations)),
                 _ => {}
             }
         }
@@ -354,7 +368,10 @@ impl Replay {
                 what: "it left, and no pointer stands in its place; or the reverse",
             }));
         }
-        let Self { mut contents, facts, .. } = self;
+        let Self { mut contents, facts, removed, .. } = self;
+        for (span, mutation) in &removed {
+            contents.remove(*span, mutation);
+        }
         contents.gaps = contents
             .table
             .iter()

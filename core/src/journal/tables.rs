@@ -32,6 +32,10 @@ impl Tables {
         }
     }
 
+    pub(crate) fn lanes(&self) -> &'static [LaneSpec] {
+        self.lanes
+    }
+
     pub(crate) fn lane(&self, lane: u16) -> Option<&'static LaneSpec> {
         self.lanes.get(usize::from(lane))
     }

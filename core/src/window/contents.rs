@@ -623,11 +623,11 @@ impl Contents {
     /// Removes a span for good: what is shown of it, text or pointer, gives way to a notice; a source of a summary is
     /// not shown, and its summary stays. Its pointer is the caller's to take out.
     pub(crate) fn remove(&mut self, span: SpanId, mutation: &MutationRecord) {
+        let Some(residency) = self.table.get(span).map(|entry| entry.residency) else { return };
         let notice = self.notice_text(span, &mutation.reason, &mutation.recovery).into();
         let (reason, recovery, count) = (mutation.reason.clone(), mutation.recovery.clone(), mutation.count());
         self.gone.insert(span, Gone { reason, recovery, notice, count });
-        let residency = self.table.get(span).map(|entry| entry.residency);
-        if let Some(Residency::Resident | Residency::Evicted) = residency {
+        if let Residency::Resident | Residency::Evicted = residency {
             self.leave(span, Residency::Discarded);
             self.utilization = self.utilization.saturating_add(u64::from(count.tokens()));
             self.certainty = self.certainty.max(count.certainty());

@@ -26,7 +26,6 @@ use std::{
 };
 
 use self::contents::{Contents, Lossy};
-pub(crate) use self::prune::strategy_named;
 pub use self::{
     contents::{Derivation, Loss},
     discard::{Discard, Mutation},
@@ -48,6 +47,7 @@ pub use self::{
     step::{Operation, Step},
     summarize::{Escalation, Finish, ModelAnswer, Summarize, SummaryText},
 };
+pub(crate) use self::{prune::strategy_named, step::at_once};
 use crate::{
     Accounting, Budget, ByteEstimate, CachePrice, Certainty, CommitError, ContextState, Episode, JournalError,
     OpenError, PolicyVersion, Prices, SpanId, TokenCounter, Tombstone,
@@ -248,12 +248,7 @@ impl<C: ContextState, St> Window<C, St> {
 
     /// Whether everything that left can be brought back (rule R23).
     pub fn fidelity(&self) -> Fidelity {
-        match &self.shared.lock().lossy {
-            None => Fidelity::Reversible,
-            Some(Lossy { record, cause, reason }) => {
-                Fidelity::Lossy { since: *record, cause: *cause, why: reason.clone() }
-            }
-        }
+        fidelity(&self.shared.lock())
     }
 
     /// Every tombstone of this episode, oldest first, read from the store. O(log of the episode).
@@ -289,6 +284,14 @@ impl<C: ContextState, St> fmt::Debug for Window<C, St> {
             .field("spans", &contents.table.len())
             .field("utilization", &contents.utilization)
             .finish_non_exhaustive()
+    }
+}
+
+/// What can be said of everything that left.
+pub(crate) fn fidelity(contents: &Contents) -> Fidelity {
+    match &contents.lossy {
+        None => Fidelity::Reversible,
+        Some(Lossy { record, cause, reason }) => Fidelity::Lossy { since: *record, cause: *cause, why: reason.clone() },
     }
 }
 

@@ -264,7 +264,7 @@ impl Contents {
 
     /// Brings in the texts of what is resident, from `texts` where they are, and else from the store, verified. Gives what
     /// another episode had sealed, with what is to stand in its place.
-    async fn load<S: AsyncStore>(
+    pub(crate) async fn load<S: AsyncStore>(
         &mut self,
         store: &S,
         texts: &BTreeMap<SpanId, Content>,
