@@ -3,7 +3,10 @@
 use keepspan::{
     Accounting, CommitError, Content, CounterError, Episode, EpisodeId, FallBackError, Fallback, FellBack,
     FixedTemplate, LargestToolOutput, Limits, NewSpan, OldestFirst, OneByteAToken, PruneEvent, Report, Shown, SpanId,
-    SupersededReads, TokenCount, TokenCounter, Window, audit::History, gate::Held, store::MemoryStore,
+    SupersededReads, TokenCount, TokenCounter, Window,
+    audit::History,
+    gate::Held,
+    store::{MemoryStore, Store as _},
 };
 use keepspan_tests::{Agent, Fault, Faulty, memory};
 use proptest::prelude::*;
@@ -169,13 +172,7 @@ fn what_cannot_fit_is_told_exactly_and_nothing_changes() -> Outcome {
         let state = |window: &Windowed| -> Result<_, Box<dyn std::error::Error>> {
             let Accounting { fallbacks, fallback_freed, .. } = window.accounting();
             let events: Vec<_> = window.accounting().events().cloned().collect();
-            Ok((
-                shown(window),
-                Store::read(&store, &EpisodeId::new("e"), 0, u64::MAX)?,
-                events,
-                fallbacks,
-                fallback_freed,
-            ))
+            Ok((shown(window), store.read(&EpisodeId::new("e"), 0, u64::MAX)?, events, fallbacks, fallback_freed))
         };
         let before = state(&window)?;
         for _ in 0..2 {

@@ -2,8 +2,8 @@
 
 use keepspan::{
     ApplyError, ContextState, Episode, FallBackError, FellBack, Finish, FixedTemplate, Limits, ModelAnswer, NewSpan,
-    OldestFirst, OneByteAToken, OpenError, Outcome as Passed, ProposalError, PruneEvent, Report, RestoreError, SelectionError,
-    SpanId, Spans, Window,
+    OldestFirst, OneByteAToken, OpenError, Outcome as Passed, ProposalError, PruneEvent, Report, RestoreError,
+    SelectionError, SpanId, Spans, Window,
     audit::History,
     gate::{Held, Refused},
     store::{MemoryStore, Store as _},
