@@ -13,6 +13,7 @@ mod episode;
 mod error;
 pub mod gate;
 pub mod kind;
+mod memory;
 mod pointer;
 pub mod policy;
 mod record;
@@ -41,6 +42,7 @@ pub use self::{
         RestoreError, SelectionError, SummarizeError, SummaryTextError, Unexplained,
     },
     gate::{CachePrice, CachePriceError, Refused},
+    memory::{Doubt, Memory, Question, Whereabouts},
     pointer::Pointer,
     policy::PolicyError,
     record::Tombstone,

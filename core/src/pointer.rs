@@ -24,7 +24,12 @@ impl Pointer {
             sources: &record.derivation,
         }
         .to_string();
-        Self { span: record.span, text }
+        Self::line(record.span, text)
+    }
+
+    /// The pointer to one span, worded already.
+    pub(crate) fn line(span: SpanId, text: String) -> Self {
+        Self { span, text }
     }
 
     /// The span it resolves to, through [`Window::recall`](crate::Window::recall).

@@ -14,7 +14,7 @@ mod reground;
 mod relations;
 mod render;
 mod restore;
-mod step;
+pub(crate) mod step;
 mod summarize;
 pub(crate) mod table;
 
@@ -79,7 +79,7 @@ impl<St> Shared<St> {
 /// Text enters through the [`lanes`](Self::lanes), is written to the store by
 /// [`externalize`](Lanes::externalize), and only then may leave, as a pointer that [`recall`](Self::recall) resolves.
 pub struct Window<C: ContextState, St> {
-    shared: Shared<St>,
+    pub(crate) shared: Shared<St>,
     state: C,
 }
 
