@@ -18,6 +18,8 @@ mod pointer;
 pub mod policy;
 mod record;
 pub mod rule;
+#[cfg(feature = "search")]
+pub mod search;
 mod span;
 mod state;
 pub mod store;
