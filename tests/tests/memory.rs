@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use keepspan::{
-    Digest, Doubt, Episode, Escalation, Finish, Memory, ModelAnswer, Mutation, NewSpan, Question, SpanId, SummaryText,
-    Whereabouts, Window, store::MemoryStore,
+    Digest, Doubt, Episode, EpisodeId, Escalation, Finish, Memory, ModelAnswer, Mutation, NewSpan, Question, SpanId,
+    SummaryText, Whereabouts, Window,
+    store::{Batch, MemoryStore, Store, StoreError},
 };
 use keepspan_tests::{Agent, Fault, Faulty, memory};
 
@@ -130,6 +131,15 @@ fn a_lossy_window_says_no_to_nothing() -> Outcome {
     let (reason, recovery) = ("leaked key".to_owned(), "ask the operator".to_owned());
     assert_eq!(found, [Whereabouts::Discarded { span: key, reason, recovery }], "the id is the only one there is");
     assert!(matches!(window.ask(&Question::span(SpanId::parse("s9").ok_or("an id")?)), Memory::Unknown { .. }));
+
+    let page = window.lanes().work.push(NewSpan::tool("fetch", "API_KEY=hunter2"))?;
+    window.lanes().work.discard(page, Mutation::new("leaked key", "ask the operator")?).wait()?;
+    match window.ask(&Question::tool("fetch")) {
+        Memory::Recorded { spans, more: Some(Doubt::Lossy { .. }) } => {
+            assert!(matches!(&spans[..], [Whereabouts::Discarded { span, .. }] if *span == page), "{spans:?}");
+        }
+        other => return Err(format!("{other:?}").into()),
+    }
     Ok(())
 }
 
@@ -157,6 +167,26 @@ fn a_text_that_cannot_be_read_may_be_it() -> Outcome {
     assert!(matches!(window.ask(&Question::text("req-1")), Memory::Unknown { why: Doubt::Unreadable { .. } }));
     assert_eq!(ids(&all(window.ask(&Question::text("req-1")))?), spans[..1], "mended");
     assert_eq!(ids(&all(window.ask(&Question::exact("one req-1")))?), spans[..1]);
+    Ok(())
+}
+
+#[test]
+fn a_sealed_text_may_be_it() -> Outcome {
+    let store = memory();
+    let mut window = Window::<Agent, _>::open(store.clone(), Episode::new("e", "p"))?;
+    let lanes = window.lanes();
+    let (key, other) = (lanes.work.push("API_KEY=hunter2")?, lanes.work.push("users.id BIGINT")?);
+    lanes.externalize().wait()?.work.evict([key, other]).wait()?;
+    let another = EpisodeId::new("operator");
+    let seal = Batch::new(another, 0, Vec::new(), vec![b"{}".to_vec()]).sealing(vec![Digest::of(b"API_KEY=hunter2")]);
+    store.commit(&seal)?;
+    let sealed =
+        |doubt: &Doubt| matches!(doubt, Doubt::Unreadable { span, source: StoreError::Sealed { .. } } if *span == key);
+    assert!(matches!(window.ask(&Question::text("hunter2")), Memory::Unknown { why } if sealed(&why)));
+    match window.ask(&Question::text("BIGINT")) {
+        Memory::Recorded { spans, more: Some(why) } => assert_eq!((ids(&spans), sealed(&why)), (vec![other], true)),
+        other => return Err(format!("{other:?}").into()),
+    }
     Ok(())
 }
 
@@ -281,5 +311,22 @@ fn every_exact_token_is_found_under_its_summary_and_recalled() -> Outcome {
         assert!(recalled.content().as_text().is_some_and(|text| text.contains(token.as_str())));
     }
     assert_eq!(tokens.len(), 240);
+    Ok(())
+}
+
+#[test]
+fn the_same_on_an_async_store() -> Outcome {
+    fn is_send<T: Send>(value: T) -> T {
+        value
+    }
+    let mut window = window()?;
+    let span = window.lanes().work.push("req-7f2")?;
+    window.lanes().externalize().wait()?.work.evict(span).wait()?;
+    let question = Question::result("shell", |text| text.contains("req"));
+    let (text, result) = futures_lite::future::block_on(is_send(async {
+        (window.ask_async(&Question::text("req-7f2")).await, window.ask_async(&question).await)
+    }));
+    assert_eq!(ids(&all(text)?), [span]);
+    assert!(matches!(result, Memory::NotRecorded));
     Ok(())
 }

@@ -1,11 +1,16 @@
 //! Full-text search: whatever left the window is found and recalled, and what was discarded is not (R21, R23).
 
-use std::sync::Arc;
+use std::{
+    future::Future,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Waker},
+};
 
 use keepspan::{
-    Episode, Finish, ModelAnswer, Mutation, NewSpan, SpanId, Whereabouts, Window,
+    ByteEstimate, Digest, Episode, EpisodeId, Finish, ModelAnswer, Mutation, NewSpan, SpanId, Whereabouts, Window,
     search::{Hit, Search, SearchError},
-    store::MemoryStore,
+    store::{AsyncStore, Batch, Claim, MemoryStore, Store, StoreError},
 };
 use keepspan_tests::{Agent, Fault, Faulty, memory};
 
@@ -181,6 +186,55 @@ fn an_index_is_of_one_window() -> Outcome {
     assert!(matches!(search.update(&other), Err(SearchError::OtherWindow)));
     assert!(matches!(search.find(&other, "x", 1), Err(SearchError::OtherWindow)));
     Ok(())
+}
+
+/// A store whose reads answer at the second poll.
+struct Slow(MemoryStore);
+
+impl AsyncStore for Slow {
+    async fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        Store::commit(&self.0, batch)
+    }
+
+    async fn get_many(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>, StoreError> {
+        futures_lite::future::yield_now().await;
+        Store::get_many(&self.0, digests)
+    }
+
+    async fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        Store::read(&self.0, episode, from, most)
+    }
+
+    async fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
+        Store::length(&self.0, episode)
+    }
+
+    async fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
+        Store::claim(&self.0, signature, holder)
+    }
+}
+
+#[test]
+fn an_update_that_was_dropped_loses_nothing() -> Outcome {
+    futures_lite::future::block_on(async {
+        let episode = Episode::new("e", "p");
+        let mut window = Window::<Agent, _>::open_async(Slow(MemoryStore::default()), episode, ByteEstimate).await?;
+        let lanes = window.lanes();
+        let ids = (0..150).map(|n| lanes.work.push(format!("item i{n}"))).collect::<Result<Vec<_>, _>>()?;
+        lanes.externalize().await?.work.evict(&ids[..]).await?;
+        let mut search = Search::new(&window)?;
+        {
+            let mut dropped = pin!(search.update_async(&window));
+            // Waits in the first group's read, then in the second's.
+            for _ in 0..2 {
+                assert!(dropped.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            }
+        }
+        assert_eq!(search.find(&window, "item", 999)?.len(), 64);
+        assert_eq!(search.update_async(&window).await?.added, 86);
+        assert_eq!(search.find(&window, "item", 999)?.len(), 150);
+        Ok(())
+    })
 }
 
 /// An agent may hold an index across an `.await`, and share it.

@@ -32,7 +32,7 @@ pub(crate) async fn read<St: AsyncStore>(store: &St, group: &[(SpanId, Digest)])
             Err(source) => source,
         };
         let bad = match source {
-            StoreError::Missing { digest } | StoreError::Corrupt { digest } => {
+            StoreError::Missing { digest } | StoreError::Sealed { digest } | StoreError::Corrupt { digest } => {
                 rest.iter().position(|(_, other)| *other == digest)
             }
             _ => None,

@@ -64,7 +64,7 @@ pub struct Updated {
     pub added: u64,
     /// Spans that can not be found any more: they were discarded.
     pub removed: u64,
-    /// Spans whose blob is missing or damaged; every update tries them again.
+    /// Spans whose blob is missing, sealed or damaged; every update tries them again.
     pub unreadable: Vec<SpanId>,
 }
 
