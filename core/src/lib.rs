@@ -15,9 +15,12 @@ mod error;
 pub mod gate;
 mod journal;
 pub mod kind;
+mod memory;
 mod pointer;
 pub mod policy;
 pub mod rule;
+#[cfg(feature = "search")]
+pub mod search;
 mod span;
 mod state;
 pub mod store;
@@ -44,6 +47,7 @@ pub use self::{
     },
     gate::{CachePrice, CachePriceError, Refused},
     journal::{Fault, JournalError},
+    memory::{Doubt, Memory, Question, Whereabouts},
     pointer::Pointer,
     policy::PolicyError,
     span::{Content, NewSpan, NotUtf8, Origin, Role, SpanId},

@@ -24,6 +24,11 @@ impl Pointer {
             sources: tombstone.derivation(),
         }
         .to_string();
+        Self::line(span, text)
+    }
+
+    /// The pointer to one span, worded already.
+    pub(crate) fn line(span: SpanId, text: String) -> Self {
         Self { span, text }
     }
 

@@ -16,7 +16,7 @@ mod relations;
 mod render;
 mod restore;
 mod resume;
-mod step;
+pub(crate) mod step;
 mod summarize;
 pub(crate) mod table;
 
@@ -85,7 +85,7 @@ impl<St> Shared<St> {
 /// Text enters through the [`lanes`](Self::lanes), is written to the store by
 /// [`externalize`](Lanes::externalize), and only then may leave, as a pointer that [`recall`](Self::recall) resolves.
 pub struct Window<C: ContextState, St> {
-    shared: Shared<St>,
+    pub(crate) shared: Shared<St>,
     state: C,
 }
 
