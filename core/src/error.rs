@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{BudgetError, CounterError, Digest, EpisodeId, PolicyError, SpanId, store::StoreError};
+use crate::{
+    BudgetError, CounterError, Digest, EpisodeId, PolicyError, SpanId, store::StoreError, tool::RecallCallError,
+};
 
 /// Why a commit did not happen, or could not be confirmed.
 #[derive(Debug, thiserror::Error)]
@@ -287,6 +289,27 @@ pub enum RecallError {
         /// What to do if it is needed.
         recovery: String,
     },
+    /// A model's call asks for nothing.
+    #[error(transparent)]
+    Call(#[from] RecallCallError),
+    /// There is no room for any of it.
+    #[error(
+        "{span}: there is room for {room} tokens, and to say what it is takes {needed}: raise the limit, or evict first"
+    )]
+    Room {
+        /// The span.
+        span: SpanId,
+        /// The least that a reply takes, in tokens.
+        needed: u64,
+        /// The limit, or what the budget has left, in tokens.
+        room: u64,
+    },
+    /// The reply could not be counted.
+    #[error("the reply could not be counted: {0}; mend the counter, then answer again")]
+    Counter(#[from] CounterError),
+    /// The span could not come back into the window.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
     /// The store could not be read, or gave other bytes.
     #[error(transparent)]
     Commit(#[from] CommitError),

@@ -51,11 +51,11 @@ pub use self::{
         Settles, TokenCount, TokenCounter, WithImages,
     },
     window::{
-        Advice, Apply, ApplyError, ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize, FallBack,
-        FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane, Lanes, LargestToolOutput,
-        Message, ModelAnswer, Mutation, Offer, OldestFirst, Operation, Outcome, Pass, Preview, Proposal, ProposalError,
-        Recall, Recalled, Refusal, Reground, Report, Restore, Selection, Shown, Step, Summarize, SummaryText,
-        SupersededReads, Undo, Window,
+        Advice, AnswerRecall, Apply, ApplyError, ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize,
+        FallBack, FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane, Lanes,
+        LargestToolOutput, Message, ModelAnswer, Mutation, Offer, OldestFirst, Operation, Outcome, Pass, Preview,
+        Proposal, ProposalError, Recall, RecallReply, Recalled, Refusal, Reground, Report, Restore, Selection, Shown,
+        Step, Summarize, SummaryText, SupersededReads, Undo, Window,
     },
 };
 

@@ -39,10 +39,16 @@ mod limits;
 mod mcp;
 mod openai;
 mod provider;
+mod recall;
 #[cfg(test)]
 mod tests;
+mod turn;
 
-pub(crate) use self::{answer::Request, definition::Tool};
+pub(crate) use self::{
+    answer::Request,
+    definition::Tool,
+    recall::{Asked, Wanted},
+};
 pub use self::{
     answer::{Answer, Call},
     anthropic::Anthropic,
@@ -53,6 +59,7 @@ pub use self::{
     mcp::Mcp,
     openai::{OpenAiChat, OpenAiResponses},
     provider::Provider,
+    recall::{RECALL, RecallCall, RecallCallError},
 };
 
 mod sealed {

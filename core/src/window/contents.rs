@@ -67,6 +67,8 @@ pub struct Contents {
     /// The summary that is shown at the place of its first source.
     pub(crate) anchors: BTreeMap<SpanId, SpanId>,
     pub(crate) discarded: BTreeMap<SpanId, Discard>,
+    /// How often a model recalled a span whose text was not in the window.
+    pub(crate) recalls: BTreeMap<SpanId, u32>,
     pub(crate) lossy: Option<Lossy>,
     pub(crate) exchanges: Exchanges,
     pub(crate) ledger: Ledger,
@@ -143,6 +145,7 @@ impl Contents {
             derivations: BTreeMap::new(),
             anchors: BTreeMap::new(),
             discarded: BTreeMap::new(),
+            recalls: BTreeMap::new(),
             lossy: None,
             exchanges: Exchanges::default(),
             reads: Reads::default(),
