@@ -292,18 +292,6 @@ pub enum RecallError {
     /// A model's call asks for nothing.
     #[error(transparent)]
     Call(#[from] RecallCallError),
-    /// There is no room for any of it.
-    #[error(
-        "{span}: there is room for {room} tokens, and to say what it is takes {needed}: raise the limit, or evict first"
-    )]
-    Room {
-        /// The span.
-        span: SpanId,
-        /// The least that a reply takes, in tokens.
-        needed: u64,
-        /// The limit, or what the budget has left, in tokens.
-        room: u64,
-    },
     /// The reply could not be counted.
     #[error("the reply could not be counted: {0}; mend the counter, then answer again")]
     Counter(#[from] CounterError),

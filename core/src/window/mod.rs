@@ -183,9 +183,9 @@ impl<C: ContextState, St> Window<C, St> {
     ///
     /// An evicted span that is asked for whole comes back to its place with its exchange, as by [`Lane::restore`], where
     /// all of that takes at most `limit` tokens and the budget has room. Otherwise, and where a part is asked for, the reply
-    /// is an excerpt: exact lines, cut so that the whole reply takes at most `limit` tokens, and no more than the budget
-    /// has room for, by the window's own counter (rule R25). Either way it is the text as it entered, verified, and never a
-    /// second look at the world (rules R2, R8). An excerpt changes nothing in the window.
+    /// is an excerpt: exact lines under a line that says which, together at most `limit` tokens and no more than the budget
+    /// has room for, by the window's own counter (rule R25); where that is nothing, the one line says so. Either way it is
+    /// the text as it entered, verified, and never a second look at the world (rules R2, R8). An excerpt changes nothing.
     ///
     /// ```
     /// # use keepspan::{ContextState, Episode, NewSpan, Spans, Window, store::MemoryStore};

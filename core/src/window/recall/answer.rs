@@ -88,10 +88,10 @@ enum How {
 struct Part {
     title: Title,
     wanted: Wanted,
-    /// In tokens, for the whole reply.
+    /// In tokens, for the title and the text after it.
     room: u64,
-    /// What is said where nothing else fits.
-    least: String,
+    /// Of the whole span.
+    tokens: u32,
     /// What is said of a span that is no text.
     no_text: String,
 }
@@ -138,17 +138,12 @@ impl<'w, St: 'w> Operation<'w, St> for AnswerRecall {
             }
         }
         let room = limit.min(contents.free());
-        let least = title.says(format_args!("{} tokens, and no part of it fits into {room}", entry.tokens));
-        let needed = u64::from(counter.text(&least)?.tokens());
-        if needed > room {
-            return Err(RecallError::Room { span, needed, room });
-        }
         let no_text = match (&wanted, residency) {
             (Wanted::Whole, Residency::Evicted) => format!("{} tokens, and there is room for {room}", entry.tokens),
             (_, Residency::Evicted) => "no part of them can be shown, ask for the whole".to_owned(),
             _ => "no part of them can be shown".to_owned(),
         };
-        let part = Part { title, wanted, room, least, no_text };
+        let part = Part { title, wanted, room, tokens: entry.tokens, no_text };
         Ok(Plan { fetch: read.fetch, ..Plan::new(Answering { reply, how: How::Excerpt(read.effect, part) }) })
     }
 
@@ -177,13 +172,14 @@ impl<'w, St: 'w> Operation<'w, St> for AnswerRecall {
 
 impl Part {
     fn text(self, content: &Content, counter: &dyn TokenCounter) -> String {
-        let Self { title, wanted, room, least, no_text } = self;
+        let Self { title, wanted, room, tokens, no_text } = self;
         let Some(text) = content.as_text() else {
             let bytes = content.as_bytes();
             return title.says(format_args!("{} bytes of {}: {no_text}", bytes.len(), form(bytes)));
         };
         let lines = text.split_inclusive('\n').collect();
-        Excerpt { title: &title, lines, room, counter }.of(&wanted).unwrap_or(least)
+        let excerpt = Excerpt { title: &title, lines, room, counter }.of(&wanted);
+        excerpt.unwrap_or_else(|| title.says(format_args!("{tokens} tokens, and no part of it fits into {room}")))
     }
 }
 

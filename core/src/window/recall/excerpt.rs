@@ -7,6 +7,10 @@ use crate::{SpanId, TokenCounter, tool::Wanted};
 /// How many lines are shown before and after a line that a search finds.
 const AROUND: usize = 2;
 
+/// The most bytes a token that a text has on average: a longer one is not counted, so that a small room in a large text is
+/// cheap.
+const LONGEST: u64 = 32;
+
 /// What a reply says of a span before its text, in one line.
 #[derive(Clone, Debug)]
 pub(super) struct Title {
@@ -22,6 +26,9 @@ impl Title {
     }
 }
 
+/// A line that matches, by the lines before it, and where in the lowered line it does.
+type Hit = (usize, usize);
+
 /// A text to take lines from, and the room for them.
 pub(super) struct Excerpt<'a> {
     pub(super) title: &'a Title,
@@ -32,7 +39,7 @@ pub(super) struct Excerpt<'a> {
 }
 
 impl Excerpt<'_> {
-    /// The reply; none where no part fits. Counts O(what fits · log of its lines); a search also walks the whole text.
+    /// The reply; none where no part fits. O(text + room · log lines).
     pub(super) fn of(&self, wanted: &Wanted) -> Option<String> {
         match wanted {
             Wanted::Whole => self.lines_from(1, None),
@@ -51,7 +58,7 @@ impl Excerpt<'_> {
         };
         let asked = rest.get(..asked).unwrap_or(rest);
         match most(asked.len(), |shown| self.fits(&self.range(skipped, asked, shown))) {
-            0 => self.cut(skipped, first, 0, asked.len() > 1),
+            0 => self.cut(skipped, first, 0, next(skipped.saturating_add(1)).filter(|_| asked.len() > 1)),
             shown => Some(self.range(skipped, asked, shown)),
         }
     }
@@ -59,65 +66,63 @@ impl Excerpt<'_> {
     /// The first `shown` of the `asked` lines, which begin after `skipped`.
     fn range(&self, skipped: usize, asked: &[&str], shown: usize) -> String {
         let last = skipped.saturating_add(shown);
-        let what = match shown {
-            1 => format!("line {last}"),
-            _ => format!("lines {} to {last}", skipped.saturating_add(1)),
-        };
         let left = if shown < asked.len() {
             let (next, end) = (last.saturating_add(1), skipped.saturating_add(asked.len()));
             format!("; {next} to {end} left out, ask from_line {next}")
         } else {
             String::new()
         };
-        let title = self.title.says(format_args!("{what} of {}{left}", self.lines.len()));
+        let title = self.title.says(format_args!("{} of {}{left}", numbers(skipped, last), self.lines.len()));
         format!("{title}\n{}", asked.iter().take(shown).copied().collect::<String>())
     }
 
     fn search(&self, words: &str) -> Option<String> {
         let words = lower(words);
         let all = self.lines.iter().enumerate();
-        let hits: Vec<_> = all.filter_map(|(at, line)| Some((at, lower(line).find(&words)?))).collect();
+        let hits: Vec<Hit> = all.filter_map(|(at, line)| Some((at, lower(line).find(&words)?))).collect();
         let Some(&(at, offset)) = hits.first() else {
             return Some(self.title.says(format_args!("lines that match: none of {}", self.lines.len())));
         };
-        let shown = most(hits.len(), |shown| self.fits(&self.hits(&hits, shown)));
-        if shown > 0 {
-            return Some(self.hits(&hits, shown));
+        match most(hits.len(), |shown| self.fits(&self.hits(&hits, shown, AROUND))) {
+            0 => {
+                let alone = self.hits(&hits, 1, 0);
+                let line = self.lines.get(at)?;
+                if self.fits(&alone) {
+                    Some(alone)
+                } else {
+                    self.cut(at, line, unlowered(line, offset), following(&hits, 1))
+                }
+            }
+            shown => Some(self.hits(&hits, shown, AROUND)),
         }
-        let line = self.lines.get(at)?;
-        let alone = self.range(at, &[line], 1);
-        if self.fits(&alone) { Some(alone) } else { self.cut(at, line, unlowered(line, offset), hits.len() > 1) }
     }
 
     /// The first `shown` lines that match, each with the lines around it; neighbours share theirs.
-    fn hits(&self, hits: &[(usize, usize)], shown: usize) -> String {
+    fn hits(&self, hits: &[Hit], shown: usize, around: usize) -> String {
         let mut blocks: Vec<(usize, usize)> = Vec::new();
         for (at, _) in hits.iter().take(shown) {
-            let end = at.saturating_add(AROUND).saturating_add(1).min(self.lines.len());
+            let (start, end) = (at.saturating_sub(around), at.saturating_add(around).saturating_add(1));
+            let end = end.min(self.lines.len());
             match blocks.last_mut() {
-                Some((_, last)) if *last >= at.saturating_sub(AROUND) => *last = end,
-                _ => blocks.push((at.saturating_sub(AROUND), end)),
+                Some((_, last)) if *last >= start => *last = end,
+                _ => blocks.push((start, end)),
             }
         }
-        let left = hits.get(shown).map_or_else(String::new, |(at, _)| {
-            let next = at.saturating_add(1);
-            format!(", of which the first {shown}; the next is line {next}, ask from_line {next}")
-        });
-        let what = format_args!("lines that match: {} of {}{left}", hits.len(), self.lines.len());
-        let mut text = self.title.says(what);
+        let left =
+            following(hits, shown).map_or_else(String::new, |next| format!(", of which the first {shown}{next}"));
+        let mut text = self.title.says(format_args!("lines that match: {} of {}{left}", hits.len(), self.lines.len()));
         text.push('\n');
         for (start, end) in blocks {
-            text.push_str(&format!("[lines {} to {end}]\n", start.saturating_add(1)));
+            text.push_str(&format!("[{}]\n", numbers(start, end)));
             text.extend(self.lines.get(start..end).unwrap_or_default().iter().copied());
         }
         text
     }
 
     /// A piece of the line after `skipped` others, from byte `start` on, where the line is larger than the room.
-    fn cut(&self, skipped: usize, line: &str, start: usize, more: bool) -> Option<String> {
+    fn cut(&self, skipped: usize, line: &str, start: usize, next: Option<String>) -> Option<String> {
         let number = skipped.saturating_add(1);
-        let next = number.saturating_add(1);
-        let follows = if more { format!(", ask from_line {next} for what follows it") } else { String::new() };
+        let next = next.unwrap_or_default();
         let rest = line.get(start..)?;
         let piece = |characters| {
             let end = rest.char_indices().nth(characters).map_or(rest.len(), |(end, _)| end);
@@ -125,7 +130,7 @@ impl Excerpt<'_> {
             let (first, last) = (start.saturating_add(1), start.saturating_add(end));
             let (bytes, all) = (line.len(), self.lines.len());
             let what = format_args!(
-                "bytes {first} to {last} of {bytes} of line {number} of {all}; no more of it fits{follows}"
+                "bytes {first} to {last} of {bytes} of line {number} of {all}, which does not fit whole{next}"
             );
             format!("{}\n{piece}", self.title.says(what))
         };
@@ -136,20 +141,24 @@ impl Excerpt<'_> {
     }
 
     fn fits(&self, text: &str) -> bool {
-        // No token is less than a byte, so what cannot be counted is never counted too low.
         let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
-        self.counter.text(text).map_or(bytes, |count| u64::from(count.tokens())) <= self.room
+        // No token is less than a byte, so what cannot be counted is never counted too low.
+        let tokens = || self.counter.text(text).map_or(bytes, |count| u64::from(count.tokens()));
+        bytes <= self.room.saturating_mul(LONGEST) && tokens() <= self.room
     }
 }
 
-/// The most of `1..=limit` that fit, where more take more; 0 when not even one does. Asks about no more than twice what
-/// fits, so that a small room in a large text is cheap.
-fn most(limit: usize, fits: impl Fn(usize) -> bool) -> usize {
-    let (mut fitting, mut next) = (0, 1);
-    while next <= limit && fits(next) {
+/// The most of `1..=all` that fit, where more take more; 0 when not even one does. All of them need no word on what is
+/// left out, so they can fit where one less does not.
+fn most(all: usize, fits: impl Fn(usize) -> bool) -> usize {
+    if fits(all) {
+        return all;
+    }
+    let (mut fitting, mut next) = (0_usize, 1_usize);
+    while next < all && fits(next) {
         (fitting, next) = (next, next.saturating_mul(2));
     }
-    let mut too_many = next.min(limit.saturating_add(1));
+    let mut too_many = next.min(all);
     while too_many.saturating_sub(fitting) > 1 {
         let middle = fitting.midpoint(too_many);
         if fits(middle) { fitting = middle } else { too_many = middle }
@@ -157,9 +166,28 @@ fn most(limit: usize, fits: impl Fn(usize) -> bool) -> usize {
     fitting
 }
 
+/// The lines after the first `start` of them, up to number `end`.
+fn numbers(start: usize, end: usize) -> String {
+    match start.saturating_add(1) {
+        first if first == end => format!("line {end}"),
+        first => format!("lines {first} to {end}"),
+    }
+}
+
+/// How to ask for the line after `skipped` others.
+fn next(skipped: usize) -> Option<String> {
+    let line = skipped.saturating_add(1);
+    Some(format!("; the next is line {line}, ask from_line {line}"))
+}
+
+/// How to ask for the lines that match after the first `shown` of them.
+fn following(hits: &[Hit], shown: usize) -> Option<String> {
+    hits.get(shown).and_then(|(at, _)| next(*at))
+}
+
 /// In lower case, character by character: what stands around one never changes it.
 fn lower(text: &str) -> String {
-    text.chars().flat_map(char::to_lowercase).collect()
+    if text.is_ascii() { text.to_ascii_lowercase() } else { text.chars().flat_map(char::to_lowercase).collect() }
 }
 
 /// Where in `line` the character begins that is at byte `offset` of the lowered line.
