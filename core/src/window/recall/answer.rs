@@ -92,8 +92,8 @@ struct Part {
     room: u64,
     /// Of the whole span.
     tokens: u32,
-    /// What is said of a span that is no text.
-    no_text: String,
+    /// Whether the whole could come back.
+    evicted: bool,
 }
 
 #[doc(hidden)]
@@ -127,8 +127,7 @@ impl<'w, St: 'w> Operation<'w, St> for AnswerRecall {
                     return Ok(Plan::new(Answering { reply, how: How::Said }));
                 }
                 Residency::Evicted => {
-                    let back = back::<St>(span, &title, limit, contents, counter)?;
-                    if let Some((text, plan)) = back {
+                    if let Some((text, plan)) = back::<St>(span, &title, limit, contents, counter)? {
                         reply.text = text;
                         let effect = Answering { reply, how: How::Restored(plan.effect) };
                         return Ok(Plan { fetch: plan.fetch, events: plan.events, ..Plan::new(effect) });
@@ -137,13 +136,13 @@ impl<'w, St: 'w> Operation<'w, St> for AnswerRecall {
                 _ => {}
             }
         }
-        let room = limit.min(contents.free());
-        let no_text = match (&wanted, residency) {
-            (Wanted::Whole, Residency::Evicted) => format!("{} tokens, and there is room for {room}", entry.tokens),
-            (_, Residency::Evicted) => "no part of them can be shown, ask for the whole".to_owned(),
-            _ => "no part of them can be shown".to_owned(),
+        let part = Part {
+            title,
+            wanted,
+            room: limit.min(contents.free()),
+            tokens: entry.tokens,
+            evicted: residency == Residency::Evicted,
         };
-        let part = Part { title, wanted, room, tokens: entry.tokens, no_text };
         Ok(Plan { fetch: read.fetch, ..Plan::new(Answering { reply, how: How::Excerpt(read.effect, part) }) })
     }
 
@@ -171,15 +170,25 @@ impl<'w, St: 'w> Operation<'w, St> for AnswerRecall {
 }
 
 impl Part {
-    fn text(self, content: &Content, counter: &dyn TokenCounter) -> String {
-        let Self { title, wanted, room, tokens, no_text } = self;
+    fn text(&self, content: &Content, counter: &dyn TokenCounter) -> String {
+        let Self { title, wanted, room, tokens, .. } = self;
         let Some(text) = content.as_text() else {
-            let bytes = content.as_bytes();
-            return title.says(format_args!("{} bytes of {}: {no_text}", bytes.len(), form(bytes)));
+            return self.no_text(content.as_bytes());
         };
         let lines = text.split_inclusive('\n').collect();
-        let excerpt = Excerpt { title: &title, lines, room, counter }.of(&wanted);
+        let excerpt = Excerpt { title, lines, room: *room, counter }.of(wanted);
         excerpt.unwrap_or_else(|| title.says(format_args!("{tokens} tokens, and no part of it fits into {room}")))
+    }
+
+    /// What bytes are, since no part of them can be shown.
+    fn no_text(&self, bytes: &[u8]) -> String {
+        let Self { title, wanted, room, tokens, evicted } = self;
+        let what = format!("{} bytes of {}", bytes.len(), form(bytes));
+        match (wanted, evicted) {
+            (Wanted::Whole, true) => title.says(format_args!("{what}: {tokens} tokens, and there is room for {room}")),
+            (_, true) => title.says(format_args!("{what}: no part of them can be shown, ask for the whole")),
+            (_, false) => title.says(format_args!("{what}: no part of them can be shown")),
+        }
     }
 }
 
