@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     BudgetError, CounterError, Digest, EpisodeId, JournalError, LaneChange, PolicyError, SpanId, store::StoreError,
+    tool::RecallCallError,
 };
 
 /// Why a commit did not happen, or could not be confirmed.
@@ -378,6 +379,15 @@ pub enum RecallError {
         /// What to do if it is needed.
         recovery: String,
     },
+    /// A model's call asks for nothing.
+    #[error(transparent)]
+    Call(#[from] RecallCallError),
+    /// The reply could not be counted.
+    #[error("the reply could not be counted: {0}; mend the counter, then answer again")]
+    Counter(#[from] CounterError),
+    /// The span could not come back into the window.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
     /// The store could not be read, or gave other bytes.
     #[error(transparent)]
     Commit(#[from] CommitError),

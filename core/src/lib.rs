@@ -58,11 +58,11 @@ pub use self::{
     },
     tombstone::Tombstone,
     window::{
-        Advice, Apply, ApplyError, ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize, FallBack,
-        FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane, LaneChange, Lanes,
+        Advice, AnswerRecall, Apply, ApplyError, ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize,
+        FallBack, FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane, LaneChange, Lanes,
         LargestToolOutput, Loss, Message, Migration, ModelAnswer, Mutation, Offer, OldestFirst, Operation, Outcome,
-        Pass, Preview, Proposal, ProposalError, Recall, Recalled, Recovered, Refusal, Reground, Report, Restore,
-        Selection, Shown, Step, Summarize, SummaryText, SupersededReads, Uncommitted, Undo, Unsaved, Window,
+        Pass, Preview, Proposal, ProposalError, Recall, RecallReply, Recalled, Recovered, Refusal, Reground, Report,
+        Restore, Selection, Shown, Step, Summarize, SummaryText, SupersededReads, Uncommitted, Undo, Unsaved, Window,
     },
 };
 

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{
     AnswerError, PRUNE, Provider, SUMMARIZE,
-    arguments::{Given, Reader},
+    arguments::Reader,
+    turn::{Called, Turn},
 };
 
 /// What a model answered when it was offered the two tools: a whole, finished answer, or one that a program made.
@@ -48,7 +49,12 @@ impl Answer {
     /// [`AnswerError`] when the answer is cut off, refused or unfinished, is no answer, or calls a tool with anything but
     /// what its schema says.
     pub fn read<P: Provider>(_provider: P, response: &Value) -> Result<Self, AnswerError> {
-        P::answer(response)
+        let Turn { rationale, calls, output_tokens } = P::turn(response)?;
+        let mut answer = Self { rationale, output_tokens, ..Self::empty() };
+        for called in calls {
+            answer.call(called)?;
+        }
+        Ok(answer)
     }
 
     /// An answer by a program: evict what these names say, in whatever form names are offered.
@@ -97,37 +103,19 @@ impl Answer {
         if self.calls.is_empty() { Err(AnswerError::NoCall) } else { Ok(self.calls.iter().map(|call| &call.request)) }
     }
 
-    pub(super) fn empty() -> Self {
+    fn empty() -> Self {
         Self { rationale: String::new(), calls: Vec::new(), output_tokens: None }
     }
 
-    pub(super) fn costing(output_tokens: Option<u64>) -> Self {
-        Self { output_tokens, ..Self::empty() }
-    }
-
-    /// Adds a block of text to the rationale.
-    pub(super) fn say(&mut self, text: Option<&Value>) {
-        let Some(text) = text.and_then(Value::as_str).filter(|text| !text.is_empty()) else { return };
-        if !self.rationale.is_empty() {
-            self.rationale.push('\n');
-        }
-        self.rationale.push_str(text);
-    }
-
     /// Adds a call when it is one of the two tools'.
-    pub(super) fn call(
-        &mut self,
-        id: Option<&Value>,
-        name: Option<&Value>,
-        arguments: Given<'_>,
-    ) -> Result<(), AnswerError> {
-        let tool = match name.and_then(Value::as_str) {
+    fn call(&mut self, called: Called<'_>) -> Result<(), AnswerError> {
+        let tool = match called.name {
             Some(PRUNE) => PRUNE,
             Some(SUMMARIZE) => SUMMARIZE,
             _ => return Ok(()),
         };
-        let request = Reader::new(self.calls.len().saturating_add(1), tool).read(arguments)?;
-        self.calls.push(Call { id: id.and_then(Value::as_str).map(str::to_owned), request });
+        let request = Reader::new(self.calls.len().saturating_add(1), tool).read(called.arguments)?;
+        self.calls.push(Call { id: called.id.map(str::to_owned), request });
         Ok(())
     }
 }

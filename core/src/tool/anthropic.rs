@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    Answer, AnswerError, Provider,
+    AnswerError, Provider,
     arguments::Given,
     body::{Body, Ends},
-    definition::Tool,
     limits::{self, Limits},
     sealed::Sealed,
+    turn::Turn,
 };
 
 /// Anthropic Messages.
@@ -27,28 +27,28 @@ impl Provider for Anthropic {
     const NAME: &'static str = "Anthropic";
     const LIMITS: &'static Limits = &limits::ANTHROPIC;
 
-    fn definition(tool: &Tool) -> Value {
+    fn definition(name: &str, description: &str, schema: Value) -> Value {
         json!({
-            "name": tool.name,
-            "description": tool.description,
-            "input_schema": tool.schema(),
+            "name": name,
+            "description": description,
+            "input_schema": schema,
             "strict": true,
         })
     }
 
-    fn answer(response: &Value) -> Result<Answer, AnswerError> {
+    fn turn(response: &Value) -> Result<Turn<'_>, AnswerError> {
         let body = Body::of::<Self>(response)?;
         body.finished(body.text("/stop_reason")?, &ENDS)?;
-        let mut answer = Answer::costing(body.tokens("/usage/output_tokens"));
+        let mut turn = Turn::costing(body.tokens("/usage/output_tokens"));
         for block in body.list("/content")? {
             match block.get("type").and_then(Value::as_str) {
-                Some("text") => answer.say(block.get("text")),
+                Some("text") => turn.say(block.get("text")),
                 Some("tool_use") => {
-                    answer.call(block.get("id"), block.get("name"), Given::Object(block.get("input")))?;
+                    turn.call(block.get("id"), block.get("name"), Given::Object(block.get("input")));
                 }
                 _ => {}
             }
         }
-        Ok(answer)
+        Ok(turn)
     }
 }

@@ -11,6 +11,7 @@ use super::{AnswerError, Dynamic, Form, MAX_OFFERED, SUMMARIZE, Static, answer::
 const MAX_BYTES: usize = 1 << 20;
 
 /// Arguments as a provider gives them.
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Given<'a> {
     /// As text that holds JSON.
     Text(Option<&'a Value>),
@@ -142,7 +143,7 @@ impl Reader {
     }
 }
 
-fn kind(value: Option<&Value>) -> &'static str {
+pub(super) fn kind(value: Option<&Value>) -> &'static str {
     match value {
         None => "missing",
         Some(Value::Null) => "null",
@@ -155,7 +156,7 @@ fn kind(value: Option<&Value>) -> &'static str {
 }
 
 /// An object's fields as written: a map would keep one of two that share a name.
-struct Fields(Vec<(String, Value)>);
+pub(super) struct Fields(pub(super) Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

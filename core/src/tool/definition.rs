@@ -88,7 +88,7 @@ impl Tool {
     /// The definition as provider `P` wants it; nothing when there is nothing to offer, since an empty enum is no
     /// schema.
     pub(crate) fn definition<P: Provider>(&self) -> Option<Value> {
-        (!self.names.is_empty()).then(|| P::definition(self))
+        (!self.names.is_empty()).then(|| P::definition(self.name, &self.description, self.schema()))
     }
 
     /// The schema of the arguments, which fits every provider: no optional field, no union, no bound.

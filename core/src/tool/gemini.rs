@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    Answer, AnswerError, Provider,
+    AnswerError, Provider,
     arguments::Given,
     body::{Body, Ends},
-    definition::Tool,
     limits::{self, Limits},
     sealed::Sealed,
+    turn::Turn,
 };
 
 /// Gemini `generateContent`.
@@ -30,24 +30,24 @@ impl Provider for Gemini {
     const LIMITS: &'static Limits = &limits::GEMINI;
 
     // The older `parameters` takes a subset of OpenAPI, without `additionalProperties`.
-    fn definition(tool: &Tool) -> Value {
-        json!({ "name": tool.name, "description": tool.description, "parametersJsonSchema": tool.schema() })
+    fn definition(name: &str, description: &str, schema: Value) -> Value {
+        json!({ "name": name, "description": description, "parametersJsonSchema": schema })
     }
 
-    fn answer(response: &Value) -> Result<Answer, AnswerError> {
+    fn turn(response: &Value) -> Result<Turn<'_>, AnswerError> {
         let body = Body::of::<Self>(response)?;
         body.not_refused(body.find("/promptFeedback/blockReason"))?;
         body.finished(body.text("/candidates/0/finishReason")?, &ENDS)?;
-        let mut answer = Answer::costing(tokens(body));
+        let mut turn = Turn::costing(tokens(body));
         for part in body.list_or_none("/candidates/0/content/parts")? {
             if part.get("thought").and_then(Value::as_bool) != Some(true) {
-                answer.say(part.get("text"));
+                turn.say(part.get("text"));
             }
             if let Some(call) = part.get("functionCall") {
-                answer.call(call.get("id"), call.get("name"), Given::Object(call.get("args")))?;
+                turn.call(call.get("id"), call.get("name"), Given::Object(call.get("args")));
             }
         }
-        Ok(answer)
+        Ok(turn)
     }
 }
 

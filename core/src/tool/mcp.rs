@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    Answer, AnswerError, Provider,
+    AnswerError, Provider,
     arguments::Given,
     body::Body,
-    definition::Tool,
     limits::{self, Limits},
     sealed::Sealed,
+    turn::Turn,
 };
 
 /// Model Context Protocol. A definition is one entry of `tools/list`; an answer is the `params` of one `tools/call`,
@@ -21,15 +21,15 @@ impl Provider for Mcp {
     const NAME: &'static str = "MCP";
     const LIMITS: &'static Limits = &limits::MCP;
 
-    fn definition(tool: &Tool) -> Value {
-        json!({ "name": tool.name, "description": tool.description, "inputSchema": tool.schema() })
+    fn definition(name: &str, description: &str, schema: Value) -> Value {
+        json!({ "name": name, "description": description, "inputSchema": schema })
     }
 
-    fn answer(response: &Value) -> Result<Answer, AnswerError> {
+    fn turn(response: &Value) -> Result<Turn<'_>, AnswerError> {
         let body = Body::of::<Self>(response)?;
         body.text("/name")?;
-        let mut answer = Answer::empty();
-        answer.call(None, body.find("/name"), Given::Object(body.find("/arguments")))?;
-        Ok(answer)
+        let mut turn = Turn::costing(None);
+        turn.call(None, body.find("/name"), Given::Object(body.find("/arguments")));
+        Ok(turn)
     }
 }

@@ -1,8 +1,10 @@
-//! The tools a model prunes with, as five providers want them, and what it answered (rule R15).
+//! The tools a model prunes and recalls with, as five providers want them, and what it answered (rule R15).
 //!
 //! A definition offers names in one array of one string enum: span ids ([`Dynamic`]) or lane names ([`Static`]). An
 //! [`Answer`] is what came back, in one shape for every provider. Nothing here knows a window: whether a name may leave
 //! is asked again where an answer is applied, whatever the schema promised.
+//!
+//! [`RecallCall`] is the tool beside them that an agent offers in every request: the way back from a pointer (rule R8).
 //!
 //! ```
 //! use keepspan::tool::{Answer, OpenAiChat};
@@ -39,10 +41,16 @@ mod limits;
 mod mcp;
 mod openai;
 mod provider;
+mod recall;
 #[cfg(test)]
 mod tests;
+mod turn;
 
-pub(crate) use self::{answer::Request, definition::Tool};
+pub(crate) use self::{
+    answer::Request,
+    definition::Tool,
+    recall::{Asked, Wanted},
+};
 pub use self::{
     answer::{Answer, Call},
     anthropic::Anthropic,
@@ -53,6 +61,7 @@ pub use self::{
     mcp::Mcp,
     openai::{OpenAiChat, OpenAiResponses},
     provider::Provider,
+    recall::{RECALL, RecallCall, RecallCallError},
 };
 
 mod sealed {

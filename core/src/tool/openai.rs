@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{
-    Answer, AnswerError, Provider,
+    AnswerError, Provider,
     arguments::Given,
     body::{Body, Ends},
-    definition::Tool,
     limits::{self, Limits},
     sealed::Sealed,
+    turn::Turn,
 };
 
 /// OpenAI Chat Completions.
@@ -29,31 +29,27 @@ impl Provider for OpenAiChat {
     const NAME: &'static str = "OpenAI Chat";
     const LIMITS: &'static Limits = &limits::OPENAI_CHAT;
 
-    fn definition(tool: &Tool) -> Value {
+    fn definition(name: &str, description: &str, schema: Value) -> Value {
         json!({
             "type": "function",
             "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.schema(),
+                "name": name,
+                "description": description,
+                "parameters": schema,
                 "strict": true,
             },
         })
     }
 
-    fn answer(response: &Value) -> Result<Answer, AnswerError> {
+    fn turn(response: &Value) -> Result<Turn<'_>, AnswerError> {
         let body = Body::of::<Self>(response)?;
         body.finished(body.text("/choices/0/finish_reason")?, &CHAT)?;
-        let mut answer = Answer::costing(body.tokens("/usage/completion_tokens"));
-        message(&mut answer, body, body.at("/choices/0/message")?)?;
+        let mut turn = Turn::costing(body.tokens("/usage/completion_tokens"));
+        message(&mut turn, body, body.at("/choices/0/message")?)?;
         for call in body.list_or_none("/choices/0/message/tool_calls")? {
-            answer.call(
-                call.get("id"),
-                call.pointer("/function/name"),
-                Given::Text(call.pointer("/function/arguments")),
-            )?;
+            turn.call(call.get("id"), call.pointer("/function/name"), Given::Text(call.pointer("/function/arguments")));
         }
-        Ok(answer)
+        Ok(turn)
     }
 }
 
@@ -62,43 +58,43 @@ impl Provider for OpenAiResponses {
     const NAME: &'static str = "OpenAI Responses";
     const LIMITS: &'static Limits = &limits::OPENAI_RESPONSES;
 
-    fn definition(tool: &Tool) -> Value {
+    fn definition(name: &str, description: &str, schema: Value) -> Value {
         json!({
             "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": tool.schema(),
+            "name": name,
+            "description": description,
+            "parameters": schema,
             "strict": true,
         })
     }
 
-    fn answer(response: &Value) -> Result<Answer, AnswerError> {
+    fn turn(response: &Value) -> Result<Turn<'_>, AnswerError> {
         let body = Body::of::<Self>(response)?;
         let reason = body.find("/incomplete_details/reason").and_then(Value::as_str);
         body.finished(reason.map_or_else(|| body.text("/status"), Ok)?, &RESPONSES)?;
-        let mut answer = Answer::costing(body.tokens("/usage/output_tokens"));
+        let mut turn = Turn::costing(body.tokens("/usage/output_tokens"));
         for item in body.list("/output")? {
             match item.get("type").and_then(Value::as_str) {
-                Some("message") => message(&mut answer, body, item)?,
+                Some("message") => message(&mut turn, body, item)?,
                 Some("function_call") => {
                     body.finished(item.get("status").and_then(Value::as_str).unwrap_or("completed"), &RESPONSES)?;
-                    answer.call(item.get("call_id"), item.get("name"), Given::Text(item.get("arguments")))?;
+                    turn.call(item.get("call_id"), item.get("name"), Given::Text(item.get("arguments")));
                 }
                 _ => {}
             }
         }
-        Ok(answer)
+        Ok(turn)
     }
 }
 
 /// Takes a message's text: one string, or parts with text or a refusal.
-fn message(answer: &mut Answer, body: Body<'_>, message: &Value) -> Result<(), AnswerError> {
+fn message(turn: &mut Turn<'_>, body: Body<'_>, message: &Value) -> Result<(), AnswerError> {
     body.not_refused(message.get("refusal"))?;
     let content = message.get("content");
-    answer.say(content);
+    turn.say(content);
     for part in content.and_then(Value::as_array).into_iter().flatten() {
         body.not_refused(part.get("refusal"))?;
-        answer.say(part.get("text"));
+        turn.say(part.get("text"));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Answer, AnswerError, definition::Tool, limits::Limits, sealed::Sealed};
+use super::{AnswerError, limits::Limits, sealed::Sealed, turn::Turn};
 use crate::policy::Act;
 
 /// Where a tool definition is sent and an answer comes from: [`OpenAiChat`](super::OpenAiChat),
@@ -18,8 +18,8 @@ pub trait Provider: Sealed + Act + Copy + 'static {
     const LIMITS: &'static Limits;
 
     #[doc(hidden)]
-    fn definition(tool: &Tool) -> Value;
+    fn definition(name: &str, description: &str, schema: Value) -> Value;
 
     #[doc(hidden)]
-    fn answer(response: &Value) -> Result<Answer, AnswerError>;
+    fn turn(response: &Value) -> Result<Turn<'_>, AnswerError>;
 }

@@ -80,6 +80,8 @@ pub struct Contents {
     pub(crate) gone: BTreeMap<SpanId, Gone>,
     /// Spans that entered and that no record has.
     pub(crate) gaps: BTreeSet<SpanId>,
+    /// How often a model recalled a span whose text was not in the window.
+    pub(crate) recalls: BTreeMap<SpanId, u32>,
     pub(crate) lossy: Option<Lossy>,
     pub(crate) exchanges: Exchanges,
     pub(crate) ledger: Ledger,
@@ -175,6 +177,7 @@ impl Contents {
             anchors: BTreeMap::new(),
             gone: BTreeMap::new(),
             gaps: BTreeSet::new(),
+            recalls: BTreeMap::new(),
             lossy: None,
             exchanges: Exchanges::default(),
             reads: Reads::default(),

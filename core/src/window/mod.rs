@@ -39,7 +39,7 @@ pub use self::{
         LargestToolOutput, Offer, OldestFirst, Outcome, Pass, Preview, Proposal, ProposalError, Refusal, Report,
         SupersededReads, Undo,
     },
-    recall::{Recall, Recalled},
+    recall::{AnswerRecall, Recall, RecallReply, Recalled},
     reground::Reground,
     render::{Message, Shown},
     restore::Restore,
@@ -54,6 +54,7 @@ use crate::{
     journal::{self, Event, FORMAT, LaneRecord},
     rule::Open,
     store::{AsyncStore, Batch, Store},
+    tool::RecallCall,
 };
 
 /// What the handles of one window share. The lock is never held while a store works.
@@ -173,11 +174,50 @@ impl<C: ContextState, St> Window<C, St> {
 
     /// The text of any span of this episode, whether it is in the window or not, verified against its SHA-256 when it
     /// comes from the store (rule R2). Nothing changes; [`Lane::restore`] puts it back into the window.
-    ///
-    /// Pointers tell the model to recall by id, so offer it a tool that does: its argument, through [`SpanId::parse`], goes
-    /// here, and its result is pushed as any other.
     pub fn recall(&self, span: SpanId) -> Step<'_, St, Recall> {
         Step::new(&self.shared, Recall(span))
+    }
+
+    /// Answers a model that recalls: pointers tell it to, so offer it [`RecallCall::tool`] beside the agent's own tools.
+    ///
+    /// An evicted span that is asked for whole comes back to its place with its exchange, as by [`Lane::restore`], where
+    /// all of that takes at most `limit` tokens and the budget has room. Otherwise, and where a part is asked for, the reply
+    /// is an excerpt: exact lines under a line that says which, together at most `limit` tokens and no more than the budget
+    /// has room for, by the window's own counter (rule R25); where that is nothing, the one line says so. Either way it is
+    /// the text as it entered, verified, and never a second look at the world (rules R2, R8). An excerpt changes nothing.
+    ///
+    /// ```
+    /// # use keepspan::{ContextState, Episode, NewSpan, Spans, Window, store::MemoryStore};
+    /// use keepspan::tool::{Anthropic, RecallCall};
+    /// # #[derive(ContextState)]
+    /// # struct Agent { #[instruction(roles("user"))] rules: Spans, #[evictable(otherwise)] work: Spans }
+    /// # fn call_the_model(_tools: &[serde_json::Value]) -> serde_json::Value {
+    /// #     serde_json::json!({ "type": "message", "stop_reason": "tool_use", "content": [{ "type": "tool_use", "id": "t1",
+    /// #         "name": "recall_span", "input": { "span": "s1", "from_line": 2, "to_line": 3, "search": null } }] })
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let mut window = Window::<Agent, _>::open(MemoryStore::default(), Episode::new("e", "p"))?;
+    /// # let id = window.lanes().route(NewSpan::tool("read", "one\ntwo\nthree\nfour\n"))?;
+    /// # window.lanes().externalize().wait()?.work.evict(id).wait()?;
+    ///
+    /// let response = call_the_model(&[RecallCall::tool(Anthropic)]);
+    /// window.lanes().route(NewSpan::model(response["content"].to_string()).calls(["t1"]))?;
+    /// for call in RecallCall::read(Anthropic, &response)? {
+    ///     let result = match window.answer_recall(&call, 2_000).wait() {
+    ///         Ok(reply) => NewSpan::from(reply),
+    ///         Err(error) => call.failed(&error), // "s99 does not exist: .."
+    ///     };
+    ///     window.lanes().route(result)?;
+    /// }
+    /// let shown = window.render();
+    /// assert_eq!(shown[2].content().as_text(), Some("[s1 work: lines 2 to 3 of 4]\ntwo\nthree\n"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`RecallCall::tool`]: crate::tool::RecallCall::tool
+    pub fn answer_recall(&mut self, call: &RecallCall, limit: u64) -> Step<'_, St, AnswerRecall> {
+        Step::new(&self.shared, AnswerRecall { call: call.clone(), limit })
     }
 
     /// Logs a new model, prompt or policy version; tombstones carry it from now on (rule R22).

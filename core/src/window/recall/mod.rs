@@ -1,5 +1,9 @@
 //! Recall: the text of any span, verified, without changing the window.
 
+mod answer;
+mod excerpt;
+
+pub use self::answer::{AnswerRecall, RecallReply};
 use super::{Operation, Shared, contents::Contents, step::Plan, table::Residency};
 use crate::{Content, Digest, RecallError, SelectionError, SpanId, TokenCounter};
 
@@ -70,4 +74,11 @@ pub struct Found {
     digest: Option<Digest>,
     text: bool,
     resident: Option<Content>,
+}
+
+impl Contents {
+    /// What a request has left of its limit, in tokens.
+    fn free(&self) -> u64 {
+        self.budget.map_or(u64::MAX, |budget| budget.limit().saturating_sub(self.request()))
+    }
 }
