@@ -460,7 +460,7 @@ pub enum DiscardError {
     Selection(#[from] SelectionError),
     /// The store has its bytes already, or may have them, and deletes nothing.
     #[error(
-        "the text of {span} is in the store already, or may be (as {holder}), and a store deletes nothing: evict it instead"
+        "the text of {span} is in the store already, or may be (as {holder}), and a discard does not reach there: redact it instead, `lanes.<lane>.redact(id, mutation)`"
     )]
     InStore {
         /// The span.
@@ -476,7 +476,35 @@ pub enum DiscardError {
     Commit(#[from] CommitError),
 }
 
-/// Why a reason or a recovery path was not accepted.
+/// Why a text was not redacted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RedactError {
+    /// The span could not be chosen.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// A protected lane holds the same text, whose blob would be gone for it as well.
+    #[error(
+        "the text of {span} is also {holder} in `{lane}`, which is protected: its owner can redact both, with \
+         `Window::redact_protected`"
+    )]
+    Protected {
+        /// The span that was named.
+        span: SpanId,
+        /// The protected span with the same text.
+        holder: SpanId,
+        /// Its lane.
+        lane: &'static str,
+    },
+    /// The notice that stands in its place could not be counted.
+    #[error("the notice that stands in its place could not be counted: {0}; mend the counter, then run the step again")]
+    Counter(#[from] CounterError),
+    /// The record could not be committed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Why a reason, a recovery path or an authority was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{what}` is blank: whoever audits this window must be able to read it")]
 pub struct Unexplained {

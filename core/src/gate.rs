@@ -131,7 +131,9 @@ pub enum Refused {
         error: String,
     },
     /// An earlier commit was cancelled, so no pass could be applied.
-    #[error("an earlier step was cancelled or got no answer, so nothing could be applied: go on in a new episode")]
+    #[error(
+        "an earlier step was cancelled or got no answer, so nothing could be applied: `Window::recover` asks the store and goes on"
+    )]
     Interrupted,
 }
 

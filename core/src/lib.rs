@@ -42,8 +42,8 @@ pub use self::{
     digest::Digest,
     episode::{Episode, EpisodeId, PolicyVersion},
     error::{
-        CommitError, DiscardError, EvictError, ExternalizeError, OpenError, PushError, RecallError, RegroundError,
-        RestoreError, ResumeError, SelectionError, SummarizeError, SummaryTextError, Unexplained,
+        CommitError, DiscardError, EvictError, ExternalizeError, OpenError, PushError, RecallError, RedactError,
+        RegroundError, RestoreError, ResumeError, SelectionError, SummarizeError, SummaryTextError, Unexplained,
     },
     gate::{CachePrice, CachePriceError, Refused},
     journal::{Fault, JournalError},
@@ -58,11 +58,12 @@ pub use self::{
     },
     tombstone::Tombstone,
     window::{
-        Advice, AnswerRecall, Apply, ApplyError, ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize,
-        FallBack, FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane, LaneChange, Lanes,
-        LargestToolOutput, Loss, Message, Migration, ModelAnswer, Mutation, Offer, OldestFirst, Operation, Outcome,
-        Pass, Preview, Proposal, ProposalError, Recall, RecallReply, Recalled, Recovered, Refusal, Reground, Report,
-        Restore, Selection, Shown, Step, Summarize, SummaryText, SupersededReads, Uncommitted, Undo, Unsaved, Window,
+        Advice, AnswerRecall, Apply, ApplyError, Authority, ChangePolicy, Derivation, Discard, Draft, Escalation,
+        Evict, Externalize, FallBack, FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane,
+        LaneChange, Lanes, LargestToolOutput, Loss, Message, Migration, ModelAnswer, Mutation, Offer, OldestFirst,
+        Operation, Outcome, Pass, Preview, Proposal, ProposalError, Recall, RecallReply, Recalled, Recovered, Redact,
+        Redacted, Refusal, Reground, Report, Restore, Selection, Shown, Stale, Step, Summarize, SummaryText,
+        SupersededReads, Uncommitted, Undo, Unsaved, Window,
     },
 };
 

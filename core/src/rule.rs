@@ -204,6 +204,29 @@ mod discarded {
     impl<F, K: Protected> MayBeDiscarded<F> for Pinned<K> {}
 }
 
+/// R23: what must not be kept can be taken out of the store as well, from lanes that nothing later depends on.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` cannot be redacted: its `{Self}` spans are protected",
+    label = "its owner can: `window.redact_protected(id, mutation, authority)`, which is logged",
+    note = "only `#[evictable]`, `#[rationale]` and `#[derived]` lanes have spans that may be redacted"
+)]
+pub trait MayBeRedacted<F>: seal::MayBeRedacted {}
+impl<F> MayBeRedacted<F> for Evictable {}
+impl<F> MayBeRedacted<F> for Rationale {}
+impl<F> MayBeRedacted<F> for Derived {}
+#[cfg(keepspan_rule_off = "R23")]
+mod redacted {
+    use super::*;
+    impl<F> MayBeRedacted<F> for Instruction {}
+    impl<F> MayBeRedacted<F> for Precondition {}
+    impl<F> MayBeRedacted<F> for Invariant {}
+    impl<F> MayBeRedacted<F> for Constraint {}
+    impl<F> MayBeRedacted<F> for NegativeResult {}
+    impl<F> MayBeRedacted<F> for ScopeQualifier {}
+    #[diagnostic::do_not_recommend]
+    impl<F, K: Protected> MayBeRedacted<F> for Pinned<K> {}
+}
+
 /// Which kinds and states each rule is for. Only what is listed here can implement the rule's trait, whatever the field.
 mod seal {
     use super::*;
@@ -241,6 +264,7 @@ mod seal {
             Instruction, Precondition, Invariant, Constraint, NegativeResult, ScopeQualifier, Evictable, Rationale;
         HoldsSummaries: Derived;
         MayBeDiscarded: Evictable;
+        MayBeRedacted: Evictable, Rationale, Derived;
     }
 
     #[cfg(not(keepspan_unsealed))]

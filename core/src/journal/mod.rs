@@ -42,7 +42,7 @@ pub(crate) struct Entry {
 
 /// [`Entry`] as it is written, without copies.
 #[derive(Debug, Serialize)]
-pub(crate) struct Draft<'a> {
+pub(crate) struct Unsealed<'a> {
     pub(crate) time: u64,
     pub(crate) spans: u64,
     pub(crate) names: &'a [Arc<str>],
@@ -58,7 +58,7 @@ pub(crate) struct Sealed {
     pub(crate) chain: Digest,
 }
 
-impl Draft<'_> {
+impl Unsealed<'_> {
     pub(crate) fn seal(&self, after: &Digest) -> Result<Sealed, postcard::Error> {
         let mut bytes = postcard::to_extend(self, vec![VERSION])?;
         let chain = Digest::of_two(after.as_bytes(), &bytes);

@@ -82,7 +82,7 @@ macro_rules! acts {
 #[doc(hidden)]
 pub mod acts {
     pub use crate::{
-        Escalation, FixedTemplate, LargestToolOutput, Mutation, OldestFirst, SupersededReads,
+        Authority, Escalation, FixedTemplate, LargestToolOutput, Mutation, OldestFirst, SupersededReads,
         tool::{Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Static},
     };
 }
@@ -91,6 +91,7 @@ pub mod acts {
 acts!(
     Escalation,
     Mutation,
+    Authority,
     OldestFirst,
     LargestToolOutput,
     SupersededReads,

@@ -19,7 +19,7 @@ use crate::{
     Budget, CachePrice, Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion,
     PushError, SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
     accounting::Ledger,
-    journal::{self, Ceiling, Draft, Event, MutationRecord, Probe, Sealed, SpanRecord, TombstoneRecord},
+    journal::{self, Ceiling, Event, MutationRecord, Probe, Sealed, SpanRecord, TombstoneRecord, Unsealed},
     kind::{Derived, Kind},
     pointer::{Fold, Line, Plain},
     span::Part,
@@ -89,6 +89,8 @@ pub struct Contents {
     pub(crate) cache: Option<CachePrice>,
     /// Grows with every change of what the window shows, and of its policy.
     pub(crate) changes: u64,
+    /// Grows with those of them that do more than add a span at the end.
+    pub(crate) edits: u64,
     /// Spans that a later read of the same subject took the place of.
     pub(crate) reads: Reads,
     /// The most that deciding may cost, where the struct's policy says.
@@ -184,6 +186,7 @@ impl Contents {
             trusts_estimates: episode.trusts_estimates,
             cache: None,
             changes: 0,
+            edits: 0,
             max_decision: None,
             line_price: 1,
             pointer_price: 1,
@@ -194,6 +197,12 @@ impl Contents {
 
     pub(crate) fn moment(&self) -> Moment {
         Moment { window: self.window, changes: self.changes }
+    }
+
+    /// More than a span was added.
+    pub(crate) fn edited(&mut self) {
+        self.changes = self.changes.saturating_add(1);
+        self.edits = self.edits.saturating_add(1);
     }
 
     pub(crate) fn lane(&self, index: u16) -> Option<&'static LaneSpec> {
@@ -259,7 +268,7 @@ impl Contents {
         for (_, entry) in self.table.iter_mut() {
             entry.lane = to.get(usize::from(entry.lane)).copied().unwrap_or(entry.lane);
         }
-        self.changes = self.changes.saturating_add(1);
+        self.edited();
         self.with_lanes(lanes);
     }
 
@@ -326,14 +335,19 @@ impl Contents {
         }
         for &span in &sorted {
             let entry = self.entry(span)?;
-            if entry.lane != lane {
-                let spec = |index| self.lane(index).map_or("?", LaneSpec::name);
-                return Err(SelectionError::OtherLane { span, lane: spec(lane), actual: spec(entry.lane) });
-            }
+            self.in_lane(span, entry, lane)?;
             self.in_state(span, entry, wanted)?;
             self.not_pending(span, entry)?;
         }
         Ok(sorted)
+    }
+
+    pub(crate) fn in_lane(&self, span: SpanId, entry: &Entry, lane: u16) -> Result<(), SelectionError> {
+        let spec = |index| self.lane(index).map_or("?", LaneSpec::name);
+        if entry.lane == lane {
+            return Ok(());
+        }
+        Err(SelectionError::OtherLane { span, lane: spec(lane), actual: spec(entry.lane) })
     }
 
     /// Whether every call of the span's exchange has its result (rule R16).
@@ -451,7 +465,7 @@ impl Contents {
     /// The record of one commit, which goes on from the last; with what happened since, too small for a commit of its own.
     pub(crate) fn sealed(&self, events: &[Event]) -> Result<Sealed, postcard::Error> {
         let (names, notes) = (self.names.unwritten(), self.ledger.unwritten());
-        Draft { time: journal::now(), spans: self.table.len(), names, notes, events }.seal(&self.chain)
+        Unsealed { time: journal::now(), spans: self.table.len(), names, notes, events }.seal(&self.chain)
     }
 
     /// The store has a record that [`sealed`](Self::sealed) gave.
@@ -559,7 +573,7 @@ impl Contents {
 
     /// Takes a span's text out; the pointer or summary that stands in its place is in the store already.
     pub(crate) fn leave(&mut self, span: SpanId, residency: Residency) {
-        self.changes = self.changes.saturating_add(1);
+        self.edited();
         if let Some((entry, was_resident)) = self.table.move_to(span, residency) {
             entry.content = None;
             if was_resident {
@@ -581,7 +595,7 @@ impl Contents {
 
     /// A span takes its place again.
     pub(crate) fn back(&mut self, span: SpanId) {
-        self.changes = self.changes.saturating_add(1);
+        self.edited();
         let notice = self.gone.get(&span).map(|gone| u64::from(gone.count.tokens()));
         let residency = if notice.is_some() { Residency::Discarded } else { Residency::Resident };
         if let Some((entry, _)) = self.table.move_to(span, residency) {

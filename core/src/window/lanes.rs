@@ -2,13 +2,13 @@
 
 use std::{fmt, marker::PhantomData, ops::Deref};
 
-use super::{Discard, Evict, Externalize, Mutation, Reground, Restore, Selection, Shared, Step, Summarize};
+use super::{Discard, Evict, Externalize, Mutation, Redact, Reground, Restore, Selection, Shared, Step, Summarize};
 use crate::{
     Content, ContextState, Field, NewSpan, PushError, SpanId, TokenCount,
     policy::{Governed, Permitted},
     rule::{
-        Candidate, EntersWhile, Externalized, FirstHand, HoldsSummaries, LeavesFrom, MayBeDiscarded, MayLeave, Open,
-        Replaceable, SummarizedFrom, TakesText,
+        Candidate, EntersWhile, Externalized, FirstHand, HoldsSummaries, LeavesFrom, MayBeDiscarded, MayBeRedacted,
+        MayLeave, Open, Replaceable, SummarizedFrom, TakesText,
     },
     state::route,
     window::summarize::{Escalation, SummaryText},
@@ -207,6 +207,19 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         <F::State as Governed>::Policy: Permitted<Mutation, F, F::State>,
     {
         Step::new(self.shared, Discard { lane: F::AT.0, span, mutation })
+    }
+
+    /// Removes a text from the window and from the store, for a secret that was externalized before anybody saw it: its blob
+    /// is sealed in the same commit as the record of why, recall says so, and the window is
+    /// [`Lossy`](crate::Fidelity::Lossy) from then on (rule R23). Every span of this episode with the same text goes with it;
+    /// where one of them is in a protected lane, none does. Blobs are shared by all episodes of a store, so another episode
+    /// that holds the same text finds it sealed as well. O(spans of the episode).
+    pub fn redact(&self, span: SpanId, mutation: Mutation) -> Step<'_, St, Redact>
+    where
+        F::Kind: MayBeRedacted<F>, // nothing protected
+        <F::State as Governed>::Policy: Permitted<Mutation, F, F::State>,
+    {
+        Step::new(self.shared, Redact { lane: Some(F::AT.0), span, mutation, authority: None })
     }
 
     /// The ids of this lane's spans whose text is in the window, oldest first. O(resident spans).

@@ -11,6 +11,7 @@ pub(crate) mod pointers;
 mod policy;
 mod prune;
 mod recall;
+mod redact;
 mod reground;
 mod relations;
 mod render;
@@ -35,11 +36,12 @@ pub use self::{
     migrate::{LaneChange, Migration},
     policy::ChangePolicy,
     prune::{
-        Advice, Apply, ApplyError, FallBack, FallBackError, Fallback, FellBack, FixedTemplate, Index,
-        LargestToolOutput, Offer, OldestFirst, Outcome, Pass, Preview, Proposal, ProposalError, Refusal, Report,
+        Advice, Apply, ApplyError, Draft, FallBack, FallBackError, Fallback, FellBack, FixedTemplate, Index,
+        LargestToolOutput, Offer, OldestFirst, Outcome, Pass, Preview, Proposal, ProposalError, Refusal, Report, Stale,
         SupersededReads, Undo,
     },
     recall::{AnswerRecall, Recall, RecallReply, Recalled},
+    redact::{Authority, Redact, Redacted},
     reground::Reground,
     render::{Message, Shown},
     restore::Restore,
@@ -52,6 +54,7 @@ use crate::{
     Accounting, Budget, ByteEstimate, CachePrice, Certainty, CommitError, ContextState, Episode, JournalError,
     OpenError, PolicyVersion, Prices, SpanId, TokenCounter, Tombstone,
     journal::{self, Event, FORMAT, LaneRecord},
+    policy::Permitted,
     rule::Open,
     store::{AsyncStore, Batch, Store},
     tool::RecallCall,
@@ -284,6 +287,15 @@ impl<C: ContextState, St> Window<C, St> {
     /// previewable.
     pub fn undo(&mut self, report: &Report) -> Step<'_, St, Undo> {
         Step::new(&self.shared, report.into())
+    }
+
+    /// Removes a text of any lane from the window and the store for good, on somebody's authority: as
+    /// [`Lane::redact`], for what a protected lane should never have held. Who, and why, is logged (rule R23).
+    pub fn redact_protected(&mut self, span: SpanId, mutation: Mutation, authority: Authority) -> Step<'_, St, Redact>
+    where
+        C::Policy: Permitted<Mutation, C, C> + Permitted<Authority, C, C>,
+    {
+        Step::new(&self.shared, Redact { lane: None, span, mutation, authority: Some(authority) })
     }
 
     /// Whether everything that left can be brought back (rule R23).

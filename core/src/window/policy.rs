@@ -29,7 +29,7 @@ impl Contents {
     /// Another policy is in force: what was decided under the one before is not applied under it.
     pub(crate) fn under(&mut self, policy: PolicyVersion) {
         if self.policy != policy {
-            self.changes = self.changes.saturating_add(1);
+            self.edited();
             self.policies = self.policies.saturating_add(1);
             self.policy = policy;
         }

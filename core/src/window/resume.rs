@@ -318,9 +318,10 @@ impl Contents {
 
     /// Becomes what the log says, and keeps what the log does not have. Gives the spans whose numbers the log had taken.
     fn go_on_as(&mut self, new: Self) -> Vec<(SpanId, SpanId)> {
-        let Self { window, changes, cache, line_price, .. } = *self;
-        let changes = changes.saturating_add(1);
-        let old = std::mem::replace(self, Self { window, changes, cache, line_price, ..new });
+        self.edited();
+        let Self { window, changes, edits, cache, line_price, .. } = *self;
+        let old = std::mem::replace(self, Self { window, changes, edits, cache, line_price, ..new });
+        self.recalls.clone_from(&old.recalls);
         self.keep_names_and_notes(&old);
         let mut moved = Vec::new();
         for span in &old.fresh {

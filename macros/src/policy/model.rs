@@ -9,6 +9,7 @@ use crate::model::{Kind, Number};
 pub(super) const ACTS: &[&str] = &[
     "Escalation",
     "Mutation",
+    "Authority",
     "OldestFirst",
     "LargestToolOutput",
     "SupersededReads",

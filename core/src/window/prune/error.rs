@@ -8,6 +8,12 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProposalError {
+    /// It entered after the draft that was decided by.
+    #[error("{span} entered after the list that was decided by, so the model has not seen it: leave it out")]
+    Newer {
+        /// The span.
+        span: SpanId,
+    },
     /// The answer has not the form of the tool.
     #[error(transparent)]
     Answer(#[from] AnswerError),
@@ -181,4 +187,22 @@ impl From<ApplyError> for FallBackError {
             other => Self::Apply(other),
         }
     }
+}
+
+/// Why a draft cannot be gone on with. What was pushed meanwhile is in the window, and nothing else happened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Stale {
+    /// The draft is of another window, whose spans have the same ids.
+    #[error("the draft is of another window: go on with it there")]
+    OtherWindow,
+    /// More than pushes happened meanwhile: spans left or came back, or the policy changed.
+    #[error(
+        "since the draft was made the window changed {changes} times by more than pushes, so it was decided by what is not \
+         there any more: ask the gate again"
+    )]
+    Changed {
+        /// How many such changes there were.
+        changes: u64,
+    },
 }

@@ -62,6 +62,8 @@ pub struct Index {
     pub(super) offers: Vec<Offer>,
     pub(super) tokens: u64,
     left_out: u64,
+    /// The first span that it knows nothing of.
+    pub(super) until: SpanId,
 }
 
 impl Index {
@@ -115,7 +117,8 @@ impl Contents {
         });
         units.sort_unstable_by_key(rank);
         units.truncate(MAX_OFFERED);
-        let mut index = Index { offers: Vec::with_capacity(units.len()), tokens: 0, left_out: 0 };
+        let mut index =
+            Index { offers: Vec::with_capacity(units.len()), tokens: 0, left_out: 0, until: self.table.next_id() };
         let mut line = String::new();
         for unit in units {
             let offer = self.offer(&unit);

@@ -15,10 +15,10 @@ pub(crate) use self::fallback::strategy_named;
 pub use self::{
     admit::{Advice, Refusal},
     apply::{Apply, Outcome, Report},
-    error::{ApplyError, FallBackError, ProposalError},
+    error::{ApplyError, FallBackError, ProposalError, Stale},
     fallback::{FallBack, Fallback, FellBack, FixedTemplate, LargestToolOutput, OldestFirst, SupersededReads},
     index::{Index, Offer},
-    pass::Pass,
+    pass::{Draft, Pass},
     proposal::{Preview, Proposal},
     undo::Undo,
 };

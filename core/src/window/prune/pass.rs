@@ -4,9 +4,10 @@ use std::{fmt, marker::PhantomData};
 
 use super::{Apply, FallBack, Fallback, Index, Offer, Preview, Proposal, proposal::written};
 use crate::{
-    ApplyError, ContextState, Message, ProposalError, Step,
+    ApplyError, ContextState, Lanes, Message, ProposalError, Stale, Step,
     gate::{Admitted, Refused},
     policy::Permitted,
+    rule::PrunesFrom,
     tool::{Answer, Dynamic, Form, Provider, Tool},
     window::Shared,
 };
@@ -122,6 +123,35 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
         proposed
     }
 
+    /// Lets the window go while a model decides in the background: it can be pushed to meanwhile, and
+    /// [`Lanes::rebase`](crate::Lanes::rebase) goes on from there. Make the request first: [`render`](Self::render),
+    /// [`index`](Self::index), [`tool`](Self::tool).
+    ///
+    /// ```
+    /// # use keepspan::{ContextState, Episode, NewSpan, Outcome, Spans, Window, store::MemoryStore, tool::Answer};
+    /// # #[derive(ContextState)]
+    /// # #[context(budget = 4_000, trigger = 3_000)]
+    /// # struct Agent { #[evictable(otherwise)] work: Spans }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let mut window = Window::<Agent, _>::open(MemoryStore::default(), Episode::new("e", "p").trust_estimates())?;
+    /// # for n in 0..4 { window.lanes().route(NewSpan::tool("read", format!("{n} {}", "let x = 1;\n".repeat(150))))?; }
+    /// let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.into_reason())?;
+    /// let (index, draft) = (pass.index().to_string(), pass.into_draft());
+    /// # let _ = index;
+    /// window.lanes().route(NewSpan::human("And the tests?"))?;  // the agent goes on while the model decides
+    /// let pass = window.lanes().externalize().wait()?.rebase(draft)?;
+    /// let proposal = pass.parse(&Answer::prune(["s1", "s2"]))?;
+    /// assert!(matches!(pass.apply(proposal).wait()?, Outcome::Pruned(_)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_draft(self) -> Draft<C> {
+        let contents = self.shared.lock();
+        let (window, edits) = (contents.moment().window, contents.edits);
+        drop(contents);
+        Draft { window, edits, admitted: self.admitted, index: self.index, state: PhantomData }
+    }
+
     /// What applying would do, without doing it.
     ///
     /// # Errors
@@ -149,6 +179,54 @@ impl<'w, C: ContextState + 'w, St> Pass<'w, C, St> {
         C::Policy: Permitted<B, C, C>,
     {
         Step::new(self.shared, FallBack { refused: Refused::Declined, strategy: PhantomData })
+    }
+}
+
+/// A decision under way that holds no window: what the gate admitted, and the version of the window it was admitted for.
+#[must_use = "a draft does nothing until `Lanes::rebase` makes it a pass again"]
+pub struct Draft<C> {
+    window: u64,
+    edits: u64,
+    admitted: Admitted,
+    index: Index,
+    state: PhantomData<fn() -> C>,
+}
+
+impl<C> Draft<C> {
+    /// As [`Pass::index`].
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+}
+
+impl<C: ContextState> fmt::Debug for Draft<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Draft").field("state", &C::NAME).field("admitted", &self.admitted).finish_non_exhaustive()
+    }
+}
+
+impl<'w, C: ContextState + 'w, St, S> Lanes<'w, C, St, S> {
+    /// Goes on with a draft: safe while nothing but pushes happened since it was made, and refused as stale otherwise. What
+    /// was pushed meanwhile is none of its candidates, and stays.
+    ///
+    /// # Errors
+    /// [`Stale`]; the window is as it was.
+    pub fn rebase(self, draft: Draft<C>) -> Result<Pass<'w, C, St>, Stale>
+    where
+        S: PrunesFrom<C>, // externalized first
+    {
+        let Draft { window, edits, admitted, index, state } = draft;
+        let shared = self.shared;
+        let contents = shared.lock();
+        if contents.moment().window != window {
+            return Err(Stale::OtherWindow);
+        }
+        match contents.edits.saturating_sub(edits) {
+            0 => {}
+            changes => return Err(Stale::Changed { changes }),
+        }
+        drop(contents);
+        Ok(Pass { shared, admitted, index, state })
     }
 }
 

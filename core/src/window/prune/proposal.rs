@@ -70,13 +70,13 @@ pub struct Preview {
 
 impl Contents {
     pub(super) fn propose(&self, answer: &Answer, written: u64, index: &Index) -> Result<Proposal, ProposalError> {
-        let mut draft = Draft { contents: self, index, already: Vec::new() };
+        let mut naming = Naming { contents: self, index, already: Vec::new() };
         let (mut evict, mut summaries) = (Vec::new(), Vec::new());
         for request in answer.requests()? {
             match request {
-                Request::Prune { property, names } => evict.extend(draft.named(*property, names, false)?),
+                Request::Prune { property, names } => evict.extend(naming.named(*property, names, false)?),
                 Request::Summarize { property, names, summary } => {
-                    let sources = draft.named(*property, names, true)?;
+                    let sources = naming.named(*property, names, true)?;
                     if !sources.is_empty() {
                         let text = ModelAnswer::new(Finish::Stop, summary);
                         summaries.push((sources, SummaryText::try_from(text)?));
@@ -86,7 +86,7 @@ impl Contents {
         }
         evict.sort_unstable();
         let rationale = Some(answer.rationale().trim()).filter(|text| !text.is_empty()).map(str::to_owned);
-        let proposal = Proposal { evict, summaries, rationale, written, already: draft.already, ..self.no_proposal() };
+        let proposal = Proposal { evict, summaries, rationale, written, already: naming.already, ..self.no_proposal() };
         self.vet(&proposal)?;
         Ok(proposal)
     }
@@ -204,13 +204,13 @@ impl Contents {
 }
 
 /// Names into spans, each once.
-struct Draft<'a> {
+struct Naming<'a> {
     contents: &'a Contents,
     index: &'a Index,
     already: Vec<SpanId>,
 }
 
-impl Draft<'_> {
+impl Naming<'_> {
     /// Spans or the candidates of lanes, as the tool's property says; a program's answer may name either.
     fn named(
         &mut self,
@@ -246,6 +246,11 @@ impl Draft<'_> {
         if let Some(span) = repeated(&named) {
             return Err(ProposalError::Twice { span });
         }
+        if let Some(span) =
+            named.iter().find(|span| **span >= self.index.until && **span < self.contents.table.next_id())
+        {
+            return Err(ProposalError::Newer { span: *span });
+        }
         let mut resident = Vec::with_capacity(named.len());
         for span in named {
             match self.contents.entry(span)?.residency {
@@ -269,7 +274,8 @@ impl Draft<'_> {
             }
             lanes.push(lane);
         }
-        let wanted = |unit: &Unit| !as_sources || self.contents.is_evictable(unit.span);
+        let known = |unit: &Unit| self.contents.unit(unit.span).all(|(span, _)| span < self.index.until);
+        let wanted = |unit: &Unit| known(unit) && (!as_sources || self.contents.is_evictable(unit.span));
         let units = lanes.into_iter().flat_map(|lane| self.contents.candidates_in(lane)).filter(wanted);
         let mut spans: Vec<_> = units.map(|unit| unit.span).collect();
         spans.sort_unstable();

@@ -1,0 +1,164 @@
+//! Redact: what must not be kept leaves the store too, with a record of why (rule R23).
+
+use super::{
+    Mutation, Operation, Shared, candidates::Class, contents::Contents, pointers::Edit, step::Plan, table::Residency,
+};
+use crate::{
+    Digest, RedactError, SpanId, TokenCounter, Unexplained,
+    journal::{Event, MutationRecord},
+};
+
+/// Who takes it upon themselves to redact protected text; see
+/// [`Window::redact_protected`](crate::Window::redact_protected). Their name is logged.
+#[derive(Clone, Debug)]
+pub struct Authority(String);
+
+impl Authority {
+    /// The owner of what the window keeps: a person or a process that answers for it.
+    ///
+    /// # Errors
+    /// When the name is blank.
+    pub fn of(owner: impl Into<String>) -> Result<Self, Unexplained> {
+        let owner = owner.into();
+        if owner.trim().is_empty() { Err(Unexplained { what: "authority" }) } else { Ok(Self(owner)) }
+    }
+}
+
+/// Removes a text from the window and the store for good; see [`Lane::redact`](crate::Lane::redact).
+#[derive(Debug)]
+pub struct Redact {
+    /// The lane whose handle was used; none for the window's own way.
+    pub(crate) lane: Option<u16>,
+    pub(crate) span: SpanId,
+    pub(crate) mutation: Mutation,
+    pub(crate) authority: Option<Authority>,
+}
+
+/// What was redacted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redacted {
+    pub(crate) spans: Vec<SpanId>,
+    pub(crate) summaries: Vec<SpanId>,
+}
+
+impl Redacted {
+    /// Every span of this episode that had the text, ascending: all are removed.
+    pub fn spans(&self) -> &[SpanId] {
+        &self.spans
+    }
+
+    /// Summaries made from them, which may repeat what they said: read each, and redact it as well where it does.
+    pub fn summaries(&self) -> &[SpanId] {
+        &self.summaries
+    }
+}
+
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Redacting {
+    redacted: Redacted,
+    mutations: Vec<MutationRecord>,
+    edit: Edit,
+}
+
+impl<'w, St> Operation<'w, St> for Redact {
+    type Output = Redacted;
+    type Error = RedactError;
+    type Effect = Redacting;
+
+    fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Redacting>, RedactError> {
+        let Self { lane, span, mutation, authority } = self;
+        let entry = contents.entry(span)?;
+        if let Some(lane) = lane {
+            contents.in_lane(span, entry, lane)?;
+        }
+        if contents.gone.contains_key(&span) {
+            return Err(crate::SelectionError::Discarded { span }.into());
+        }
+        let digest = contents.digest(span).ok_or(crate::SelectionError::Unrecorded { span })?;
+        let spans = contents.holders(digest);
+        if authority.is_none() {
+            contents.none_protected(span, &spans)?;
+        }
+        let mut mutations = Vec::with_capacity(spans.len());
+        for holder in &spans {
+            mutations.push(contents.notice(*holder, &mutation, counter)?);
+        }
+        let state = |wanted| move |span: &&SpanId| contents.table.get(**span).is_some_and(|e| e.residency == wanted);
+        let evicted: Vec<_> = spans.iter().filter(state(Residency::Evicted)).copied().collect();
+        let edit = contents.pointers.uncover(&evicted, &contents.price(counter))?;
+        let (events, sealed) = contents.redaction(&spans, &mutations, &mutation, digest, authority);
+        let pointed = (!edit.is_empty()).then(|| Event::Pointed(edit.clone()));
+        let events = events.into_iter().chain(pointed).collect();
+        let summaries = contents.summaries_of(&spans);
+        let effect = Redacting { redacted: Redacted { spans, summaries }, mutations, edit };
+        Ok(Plan { events, seals: sealed.then_some(digest).into_iter().collect(), ..Plan::new(effect) })
+    }
+
+    fn apply(effect: Redacting, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Redacted {
+        let Redacting { redacted, mutations, edit } = effect;
+        for (span, mutation) in redacted.spans.iter().zip(&mutations) {
+            contents.remove(*span, mutation);
+        }
+        contents.repoint(edit);
+        redacted
+    }
+}
+
+impl Contents {
+    /// SHA-256 of a span's bytes, whether the store has them or not.
+    fn digest(&self, span: SpanId) -> Option<Digest> {
+        let entry = self.table.get(span)?;
+        if entry.durable {
+            return Some(entry.digest);
+        }
+        Some(Digest::of(entry.content.as_ref()?.as_bytes()))
+    }
+
+    /// Every span with these bytes, ascending. O(spans), and a hash of each that is not in the store.
+    fn holders(&self, digest: Digest) -> Vec<SpanId> {
+        let same = |span: &SpanId| !self.gone.contains_key(span) && self.digest(*span) == Some(digest);
+        self.table.iter().map(|(span, _)| span).filter(same).collect()
+    }
+
+    /// Whether all spans of the text are in lanes whose spans may be redacted without authority.
+    fn none_protected(&self, span: SpanId, holders: &[SpanId]) -> Result<(), RedactError> {
+        for holder in holders {
+            let entry = self.entry(*holder)?;
+            if self.class(entry.lane) >= Class::Protected {
+                return Err(RedactError::Protected { span, holder: *holder, lane: self.lane_name(entry) });
+            }
+        }
+        Ok(())
+    }
+
+    /// What is recorded, and whether the store has, or may have, the text.
+    fn redaction(
+        &self,
+        spans: &[SpanId],
+        notices: &[MutationRecord],
+        mutation: &Mutation,
+        digest: Digest,
+        authority: Option<Authority>,
+    ) -> (Vec<Event>, bool) {
+        let (mut events, mut offered) = (Vec::new(), false);
+        for (span, notice) in spans.iter().zip(notices) {
+            let Some(entry) = self.table.get(*span) else { continue };
+            offered = offered || entry.offered;
+            if !entry.durable {
+                // The log has nothing of it yet.
+                let record = self.span_record(*span, entry, mutation.digest.then_some(digest));
+                events.push(Event::Discarded { span: record, mutation: notice.clone() });
+            }
+        }
+        let authority = authority.map(|Authority(owner)| owner);
+        events.push(Event::Redacted { spans: spans.to_vec(), mutations: notices.to_vec(), authority });
+        (events, offered)
+    }
+
+    /// The summaries that were made from any of these, directly or not, and are not gone.
+    fn summaries_of(&self, spans: &[SpanId]) -> Vec<SpanId> {
+        let from = |summary: &SpanId| self.chain(*summary).iter().any(|source| spans.binary_search(source).is_ok());
+        self.derivations.keys().filter(|summary| !self.gone.contains_key(summary) && from(summary)).copied().collect()
+    }
+}
