@@ -112,8 +112,8 @@ impl Store for Faulty {
         Ok(bytes)
     }
 
-    fn read(&self, episode: &EpisodeId, from: u64) -> Result<Vec<Vec<u8>>, StoreError> {
-        if self.due() == Some(Fault::Fails) { Err(failure()) } else { self.inner.read(episode, from) }
+    fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        if self.due() == Some(Fault::Fails) { Err(failure()) } else { self.inner.read(episode, from, most) }
     }
 
     fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {

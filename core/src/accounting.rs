@@ -1,11 +1,14 @@
 //! What pruning really cost and freed: eviction counts look well while the headroom goes, so net tokens are kept. Ids and
 //! counts only, never text.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, VecDeque},
+};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budget, EpisodeId, telemetry};
+use crate::{Budget, EpisodeId, gate::Refused, telemetry, window::strategy_named};
 
 /// How many events are kept for [`Accounting::events`] and the warning; the sums are of all.
 const KEPT: usize = 1_024;
@@ -272,6 +275,79 @@ impl Accounting {
     }
 }
 
+/// One thing that goes into the books, as the log has it: from its notes the books are what they were (rule R26).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Note {
+    /// A model decided: what that took is spent, and known, whatever becomes of its answer. It took so many of the
+    /// `offered` tokens, where the answer could be accepted.
+    Decided {
+        at: u64,
+        utilization: u64,
+        index: u64,
+        rationale: u64,
+        taken: Option<u64>,
+        offered: u64,
+    },
+    /// A pass was applied, with what each of its pointers added.
+    Passed {
+        pass: PassRecord,
+        pointer: Option<u64>,
+    },
+    Unchanged {
+        at: u64,
+        utilization: u64,
+    },
+    Refused {
+        at: u64,
+        utilization: u64,
+        reason: Cow<'static, str>,
+        again: bool,
+    },
+    Undone {
+        at: u64,
+        before: u64,
+        after: u64,
+    },
+    FellBack {
+        strategy: Cow<'static, str>,
+        pass: PassRecord,
+    },
+}
+
+impl Note {
+    /// What it is to a reader; a refusal that only repeats the one before is nothing new, and would push all else out.
+    pub(crate) fn event(&self) -> Option<PruneEvent> {
+        Some(match self {
+            Self::Decided { at, utilization, index, rationale, taken, .. } => PruneEvent::Decided {
+                at: *at,
+                utilization: *utilization,
+                index: *index,
+                rationale: *rationale,
+                accepted: taken.is_some(),
+            },
+            Self::Passed { pass, .. } => PruneEvent::Passed(pass.clone()),
+            Self::Unchanged { at, utilization } => PruneEvent::Unchanged { at: *at, utilization: *utilization },
+            Self::Refused { again: true, .. } => return None,
+            Self::Refused { at, utilization, reason, .. } => {
+                PruneEvent::Refused { at: *at, utilization: *utilization, reason: Refused::named(reason) }
+            }
+            Self::Undone { at, before, after } => PruneEvent::Undone { at: *at, before: *before, after: *after },
+            Self::FellBack { strategy, pass: PassRecord { at, before, after, spans, .. } } => PruneEvent::FellBack {
+                at: *at,
+                strategy: strategy_named(strategy),
+                before: *before,
+                after: *after,
+                spans: *spans,
+            },
+        })
+    }
+
+    /// Whether it is of a commit, which has it as an event.
+    fn has_a_commit(&self) -> bool {
+        matches!(self, Self::Passed { .. } | Self::Undone { .. } | Self::FellBack { .. })
+    }
+}
+
 /// A price that starts as declared and follows what passes really cost: up at once, down slowly, within bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expected {
@@ -323,6 +399,9 @@ pub(crate) struct Ledger {
     refusal: Option<(u64, &'static str, u32)>,
     /// The state of the window in which a fallback changed nothing.
     idle: Option<u64>,
+    unwritten: Vec<Note>,
+    /// How many notes records have, but for those with a commit of their own.
+    recorded: usize,
 }
 
 impl Ledger {
@@ -346,6 +425,8 @@ impl Ledger {
             uptake: 1_000,
             refusal: None,
             idle: None,
+            unwritten: Vec::new(),
+            recorded: 0,
         }
     }
 
@@ -359,52 +440,91 @@ impl Ledger {
         }
     }
 
-    fn happened(&mut self, event: PruneEvent) {
-        telemetry::emit(&self.episode, self.budget.as_ref(), &event);
-        self.accounting.keep(event);
-    }
-
-    /// A model decided: what that took is spent, and known, whatever becomes of its answer. It took so many of the
-    /// `offered` tokens, where the answer could be accepted.
-    pub(crate) fn decided(
-        &mut self,
-        [at, utilization]: [u64; 2],
-        [index, rationale]: [u64; 2],
-        taken: Option<u64>,
-        offered: u64,
-    ) {
-        self.index.observe(index);
-        self.rationale.observe(rationale);
-        let share = taken.and_then(|taken| taken.min(offered).saturating_mul(1_000).checked_div(offered));
-        if let Some(share) = share {
-            self.uptake = self.uptake.midpoint(share).max(LEAST_UPTAKE);
+    /// What happened, now; it is written with the next commit, unless it has one of its own.
+    pub(crate) fn book(&mut self, note: Note) {
+        let event = self.take(&note);
+        if let Some(event) = event {
+            telemetry::emit(&self.episode, self.budget.as_ref(), &event);
+            self.accounting.keep(event);
         }
-        let sums = &mut self.accounting;
-        sums.index = sums.index.saturating_add(index);
-        sums.rationale = sums.rationale.saturating_add(rationale);
-        sums.net = sums.net.saturating_sub_unsigned(index.saturating_add(rationale));
-        sums.rejected = sums.rejected.saturating_add(u64::from(taken.is_none()));
-        self.happened(PruneEvent::Decided { at, utilization, index, rationale, accepted: taken.is_some() });
-    }
-
-    /// A pass was applied, with what each of its pointers added.
-    pub(crate) fn passed(&mut self, pass: &PassRecord, pointer: Option<u64>) {
-        if let Some(each) = pointer {
-            self.pointer.observe(each);
+        if !note.has_a_commit() {
+            self.unwritten.push(note);
         }
-        let sums = &mut self.accounting;
-        sums.passes = sums.passes.saturating_add(1);
-        sums.gross = sums.gross.saturating_add(pass.gross);
-        // Deciding was charged when the answer was read.
-        sums.net = sums.net.saturating_add(pass.freed());
-        sums.pointers = sums.pointers.saturating_add(pass.pointers);
-        sums.cache = sums.cache.saturating_add(pass.cache);
-        self.happened(PruneEvent::Passed(pass.clone()));
     }
 
-    pub(crate) fn unchanged(&mut self, pass: &PassRecord) {
-        self.accounting.unchanged = self.accounting.unchanged.saturating_add(1);
-        self.happened(PruneEvent::Unchanged { at: pass.at, utilization: pass.after });
+    /// What happened before this process had the episode.
+    pub(crate) fn replay(&mut self, note: &Note) {
+        if let Some(event) = self.take(note) {
+            self.accounting.keep(event);
+        }
+    }
+
+    /// Takes over what no record has of the books of the same episode: all but the first `written` of its notes.
+    pub(crate) fn keep_unwritten(&mut self, old: &Self) {
+        let recorded = self.recorded.saturating_sub(old.recorded);
+        for note in old.unwritten.iter().skip(recorded) {
+            self.replay(note);
+            self.unwritten.push(note.clone());
+        }
+        self.refusal = old.refusal;
+    }
+
+    /// Notes that no record has yet.
+    pub(crate) fn unwritten(&self) -> &[Note] {
+        &self.unwritten
+    }
+
+    /// The first so many of them are in a record now.
+    pub(crate) fn written(&mut self, notes: usize) {
+        self.recorded = self.recorded.saturating_add(notes);
+        self.unwritten.drain(..notes.min(self.unwritten.len()));
+    }
+
+    /// Takes a note into the books; gives the event that it is, where it is one.
+    fn take(&mut self, note: &Note) -> Option<PruneEvent> {
+        let sums = &mut self.accounting;
+        match note {
+            Note::Decided { index, rationale, taken, offered, .. } => {
+                self.index.observe(*index);
+                self.rationale.observe(*rationale);
+                let share = taken.and_then(|taken| taken.min(*offered).saturating_mul(1_000).checked_div(*offered));
+                if let Some(share) = share {
+                    self.uptake = self.uptake.midpoint(share).max(LEAST_UPTAKE);
+                }
+                sums.index = sums.index.saturating_add(*index);
+                sums.rationale = sums.rationale.saturating_add(*rationale);
+                sums.net = sums.net.saturating_sub_unsigned(index.saturating_add(*rationale));
+                sums.rejected = sums.rejected.saturating_add(u64::from(taken.is_none()));
+            }
+            Note::Passed { pass, pointer } => {
+                if let Some(each) = pointer {
+                    self.pointer.observe(*each);
+                }
+                sums.passes = sums.passes.saturating_add(1);
+                sums.gross = sums.gross.saturating_add(pass.gross);
+                // Deciding was charged when the answer was read.
+                sums.net = sums.net.saturating_add(pass.freed());
+                sums.pointers = sums.pointers.saturating_add(pass.pointers);
+                sums.cache = sums.cache.saturating_add(pass.cache);
+            }
+            Note::Unchanged { .. } => sums.unchanged = sums.unchanged.saturating_add(1),
+            Note::Refused { reason, .. } => {
+                let count = sums.refusals.entry(Refused::named(reason)).or_default();
+                *count = count.saturating_add(1);
+            }
+            Note::Undone { before, after, .. } => {
+                sums.undone = sums.undone.saturating_add(after.saturating_sub(*before));
+            }
+            Note::FellBack { pass, .. } => {
+                // A model that is not asked measures nothing: one wordy or idle answer must not keep the gate shut for
+                // good.
+                self.uptake = self.uptake.saturating_add(LEAST_UPTAKE).min(1_000);
+                self.rationale.observe(self.rationale.value.min(self.budget.map_or(0, Budget::rationale)));
+                sums.fallbacks = sums.fallbacks.saturating_add(1);
+                sums.fallback_freed = sums.fallback_freed.saturating_add(pass.before.saturating_sub(pass.after));
+            }
+        }
+        note.event()
     }
 
     /// Counts a refusal; how often it came by now while nothing changed.
@@ -414,33 +534,12 @@ impl Ledger {
             _ => 1,
         };
         self.refusal = Some((changes, reason, times));
-        let count = self.accounting.refusals.entry(reason).or_default();
-        *count = count.saturating_add(1);
-        // The same refusal again and again would push everything else out.
-        if times == 1 {
-            self.happened(PruneEvent::Refused { at, utilization, reason });
-        }
+        self.book(Note::Refused { at, utilization, reason: reason.into(), again: times > 1 });
         times
     }
 
     /// A fallback changed nothing; whether that was so before, in the same state of the window.
     pub(crate) fn idle(&mut self, changes: u64) -> bool {
         self.idle.replace(changes) == Some(changes)
-    }
-
-    pub(crate) fn undone(&mut self, at: u64, before: u64, after: u64) {
-        self.accounting.undone = self.accounting.undone.saturating_add(after.saturating_sub(before));
-        self.happened(PruneEvent::Undone { at, before, after });
-    }
-
-    pub(crate) fn fell_back(&mut self, strategy: &'static str, pass: &PassRecord) {
-        let PassRecord { at, before, after, spans, .. } = *pass;
-        // A model that is not asked measures nothing: one wordy or idle answer must not keep the gate shut for good.
-        self.uptake = self.uptake.saturating_add(LEAST_UPTAKE).min(1_000);
-        self.rationale.observe(self.rationale.value.min(self.budget.map_or(0, Budget::rationale)));
-        let sums = &mut self.accounting;
-        sums.fallbacks = sums.fallbacks.saturating_add(1);
-        sums.fallback_freed = sums.fallback_freed.saturating_add(before.saturating_sub(after));
-        self.happened(PruneEvent::FellBack { at, strategy, before, after, spans });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest as _, Sha256};
 
 /// SHA-256 of a span's bytes: its address in the store. Shown as 64 lower-case hex digits.
@@ -13,6 +13,14 @@ impl Digest {
     /// Hashes `bytes`; O(length).
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// Hashes two texts as one; O(length).
+    pub(crate) fn of_two(one: &[u8], other: &[u8]) -> Self {
+        let mut hash = Sha256::new();
+        hash.update(one);
+        hash.update(other);
+        Self(hash.finalize().into())
     }
 
     /// A digest read back from a store key or a signature computed elsewhere.
@@ -79,8 +87,12 @@ impl fmt::Debug for Digest {
     }
 }
 
+/// Hex where people read it, bytes elsewhere.
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !serializer.is_human_readable() {
+            return serializer.serialize_bytes(&self.0);
+        }
         match std::str::from_utf8(&Hex::<64>::of(&self.0).0) {
             Ok(hex) => serializer.serialize_str(hex),
             Err(_) => Err(serde::ser::Error::custom("hex digits are ASCII")),
@@ -90,8 +102,26 @@ impl Serialize for Digest {
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return deserializer.deserialize_bytes(Bytes);
+        }
         let hex = String::deserialize(deserializer)?;
         Self::parse(&hex).ok_or_else(|| serde::de::Error::custom("expected 64 hex digits of a SHA-256"))
+    }
+}
+
+/// Reads a digest from its bytes.
+struct Bytes;
+
+impl de::Visitor<'_> for Bytes {
+    type Value = Digest;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the 32 bytes of a SHA-256")
+    }
+
+    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Digest, E> {
+        bytes.try_into().map(Digest).map_err(|_| E::invalid_length(bytes.len(), &self))
     }
 }
 

@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Limits;
+use crate::{Limits, Migration};
 
 /// The model, prompt and pruning policy in force. A change is a logged event, and each tombstone takes the version from
 /// the window, never from the caller (rule R22).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PolicyVersion {
     policy: Arc<str>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     prompt: Option<Arc<str>>,
 }
 
@@ -81,12 +79,13 @@ pub struct Episode {
     pub(crate) policy: PolicyVersion,
     pub(crate) limits: Option<Limits>,
     pub(crate) trusts_estimates: bool,
+    pub(crate) migration: Option<Migration>,
 }
 
 impl Episode {
     /// An episode under `policy`.
     pub fn new(name: impl Into<Arc<str>>, policy: impl Into<PolicyVersion>) -> Self {
-        Self { id: EpisodeId::new(name), policy: policy.into(), limits: None, trusts_estimates: false }
+        Self { id: EpisodeId::new(name), policy: policy.into(), limits: None, trusts_estimates: false, migration: None }
     }
 
     /// A budget in place of the struct's `#[context(budget = ..)]`: [`Limits`], or the tokens alone.
@@ -102,5 +101,12 @@ impl Episode {
     #[must_use]
     pub fn trust_estimates(self) -> Self {
         Self { trusts_estimates: true, ..self }
+    }
+
+    /// Says how lanes changed since the episode was written, for [`Window::resume`](crate::Window::resume), which logs it; of
+    /// no effect when they did not.
+    #[must_use]
+    pub fn migrate(self, migration: Migration) -> Self {
+        Self { migration: Some(migration), ..self }
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    BudgetError, CounterError, Digest, EpisodeId, PolicyError, SpanId, store::StoreError, tool::RecallCallError,
+    BudgetError, CounterError, Digest, EpisodeId, JournalError, LaneChange, PolicyError, SpanId, store::StoreError,
+    tool::RecallCallError,
 };
 
 /// Why a commit did not happen, or could not be confirmed.
@@ -12,7 +13,21 @@ use crate::{
 pub enum CommitError {
     /// The store refused or failed.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(StoreError),
+    /// Another owner of the episode wrote first: it resumed the episode, or two processes opened it.
+    #[error(
+        "another owner of episode `{episode}` wrote record {found} first, where this window would have written {expected}: \
+         nothing of this window is lost, and nothing more of it is written; take what is not in the store from \
+         `Window::unsaved`, and resume the episode"
+    )]
+    Superseded {
+        /// The episode.
+        episode: EpisodeId,
+        /// The number of the record that this window would have written.
+        expected: u64,
+        /// The number of the other's last record.
+        found: u64,
+    },
     /// The store accepted a span and gave other bytes back (rule R2): the span stays in the window.
     #[error("{span} was written and came back changed (blob {digest}): it stays in the window; check the store")]
     ReadBack {
@@ -23,7 +38,7 @@ pub enum CommitError {
     },
     /// An earlier commit was cancelled or lost its answer, so only the store knows whether it happened.
     #[error(
-        "an earlier step of episode `{episode}` was cancelled or got no answer, so only the store knows whether it happened: text and recall are intact; go on in a new episode"
+        "an earlier step of episode `{episode}` was cancelled or got no answer, so only the store knows whether it happened: text and recall are intact; `Window::recover` asks the store and goes on"
     )]
     Interrupted {
         /// The episode.
@@ -35,9 +50,20 @@ pub enum CommitError {
         /// The episode.
         episode: EpisodeId,
     },
-    /// A record could not be written as JSON.
+    /// A record could not be encoded.
     #[error("a record could not be encoded: {0}; this is a defect of keepspan, please report it")]
-    Record(#[source] serde_json::Error),
+    Record(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<StoreError> for CommitError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Conflict { episode, expected, found } => {
+                Self::Superseded { episode, expected, found: found.saturating_sub(1) }
+            }
+            other => Self::Store(other),
+        }
+    }
 }
 
 /// Why a window did not open.
@@ -51,7 +77,9 @@ pub enum OpenError {
         bytes: usize,
     },
     /// The store has records of this episode.
-    #[error("episode `{episode}` has {records} records in this store already: choose a name of its own for each run")]
+    #[error(
+        "episode `{episode}` has {records} records in this store already: resume it with `Window::resume`, or choose a name of its own for each run"
+    )]
     Exists {
         /// The episode.
         episode: EpisodeId,
@@ -67,6 +95,60 @@ pub enum OpenError {
     /// The first commit failed.
     #[error(transparent)]
     Commit(#[from] CommitError),
+}
+
+/// Why an episode was not resumed, or a window not recovered. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// The name, the budget or the policy, as for [`Window::open`](crate::Window::open).
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The log does not check out.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The lanes changed since the episode was written.
+    #[error(
+        "the lanes of episode `{episode}` are not those of this struct: {}; resume with the struct that wrote it, or say what \
+         became of each lane with `Episode::migrate`",
+        listed(changes)
+    )]
+    Lanes {
+        /// The episode.
+        episode: EpisodeId,
+        /// How they differ.
+        changes: Vec<LaneChange>,
+    },
+    /// The counter is another than the episode was opened with (rule R25).
+    #[error(
+        "the episode was counted with another counter, which gave {recorded} tokens for a text that this one gives {found}: \
+         resume with the counter that it was opened with"
+    )]
+    Counter {
+        /// Tokens that the episode's counter gave for a fixed text.
+        recorded: u32,
+        /// Tokens that this one gives.
+        found: u32,
+    },
+    /// The text of a span in the window is missing or damaged.
+    #[error("{span} is in the window, and its text cannot be read: {source}")]
+    Text {
+        /// The span.
+        span: SpanId,
+        /// What the store said.
+        source: StoreError,
+    },
+    /// A pointer or a notice could not be counted.
+    #[error("a pointer could not be counted: {0}; mend the counter, then resume again")]
+    Counting(#[from] CounterError),
+    /// The record of a resumption could not be committed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// One after the other.
+fn listed(changes: &[LaneChange]) -> String {
+    changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Why a span did not enter.
@@ -205,6 +287,14 @@ pub enum SelectionError {
     /// The summary left when its sources came back, or when a second summary took its place.
     #[error("{span} is a summary that has left the window: use the ids of what stands in its place, or recall it")]
     Retired {
+        /// The span.
+        span: SpanId,
+    },
+    /// The span entered, and the process ended before a commit had it.
+    #[error(
+        "{span} entered and was never committed, so its text is gone with the process that held it: only its number is known"
+    )]
+    Unrecorded {
         /// The span.
         span: SpanId,
     },

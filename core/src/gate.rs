@@ -208,7 +208,26 @@ impl Refused {
             Self::Interrupted => "interrupted",
         }
     }
+
+    /// A reason read back from a log, as [`reason`](Self::reason) gives it.
+    pub(crate) fn named(reason: &str) -> &'static str {
+        REASONS.iter().find(|known| **known == reason).copied().unwrap_or("unknown")
+    }
 }
+
+/// Every [reason](Refused::reason).
+const REASONS: [&str; 10] = [
+    "over_budget",
+    "decision_in_band",
+    "insufficient_reclamation",
+    "nothing_to_prune",
+    "estimated",
+    "above_policy",
+    "no_budget",
+    "declined",
+    "uncounted",
+    "interrupted",
+];
 
 /// What a changed prefix costs where the provider caches prompts: tokens after the first change are billed in full once,
 /// where they would have been billed as cached.

@@ -7,22 +7,27 @@
 extern crate self as keepspan;
 
 mod accounting;
+pub mod audit;
 mod budget;
 mod digest;
 mod episode;
 mod error;
 pub mod gate;
+mod journal;
 pub mod kind;
+mod memory;
 mod pointer;
 pub mod policy;
-mod record;
 pub mod rule;
+#[cfg(feature = "search")]
+pub mod search;
 mod span;
 mod state;
 pub mod store;
 mod telemetry;
 mod text;
 mod tokens;
+mod tombstone;
 pub mod tool;
 mod window;
 
@@ -38,24 +43,26 @@ pub use self::{
     episode::{Episode, EpisodeId, PolicyVersion},
     error::{
         CommitError, DiscardError, EvictError, ExternalizeError, OpenError, PushError, RecallError, RegroundError,
-        RestoreError, SelectionError, SummarizeError, SummaryTextError, Unexplained,
+        RestoreError, ResumeError, SelectionError, SummarizeError, SummaryTextError, Unexplained,
     },
     gate::{CachePrice, CachePriceError, Refused},
+    journal::{Fault, JournalError},
+    memory::{Doubt, Memory, Question, Whereabouts},
     pointer::Pointer,
     policy::PolicyError,
-    record::Tombstone,
     span::{Content, NewSpan, NotUtf8, Origin, Role, SpanId},
     state::{ContextState, Field, LaneSpec, Spans},
     tokens::{
         ByteEstimate, Calibrated, Certainty, CounterError, CounterMismatch, Growing, Image, ImageCost, OneByteAToken,
         Settles, TokenCount, TokenCounter, WithImages,
     },
+    tombstone::Tombstone,
     window::{
         Advice, AnswerRecall, Apply, ApplyError, ChangePolicy, Derivation, Discard, Escalation, Evict, Externalize,
-        FallBack, FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane, Lanes,
-        LargestToolOutput, Message, ModelAnswer, Mutation, Offer, OldestFirst, Operation, Outcome, Pass, Preview,
-        Proposal, ProposalError, Recall, RecallReply, Recalled, Refusal, Reground, Report, Restore, Selection, Shown,
-        Step, Summarize, SummaryText, SupersededReads, Undo, Window,
+        FallBack, FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane, LaneChange, Lanes,
+        LargestToolOutput, Loss, Message, Migration, ModelAnswer, Mutation, Offer, OldestFirst, Operation, Outcome,
+        Pass, Preview, Proposal, ProposalError, Recall, RecallReply, Recalled, Recovered, Refusal, Reground, Report,
+        Restore, Selection, Shown, Step, Summarize, SummaryText, SupersededReads, Uncommitted, Undo, Unsaved, Window,
     },
 };
 

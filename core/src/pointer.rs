@@ -14,17 +14,22 @@ pub struct Pointer {
 
 impl Pointer {
     pub(crate) fn of(tombstone: &Tombstone) -> Self {
-        let record = &tombstone.0;
+        let span = tombstone.span();
         let text = Line {
-            span: record.span,
-            lane: &record.lane,
-            name: record.name.as_deref(),
+            span,
+            lane: tombstone.lane(),
+            name: tombstone.name(),
             tokens: tombstone.tokens(),
-            digest: record.sha256,
-            sources: &record.derivation,
+            digest: tombstone.sha256(),
+            sources: tombstone.derivation(),
         }
         .to_string();
-        Self { span: record.span, text }
+        Self::line(span, text)
+    }
+
+    /// The pointer to one span, worded already.
+    pub(crate) fn line(span: SpanId, text: String) -> Self {
+        Self { span, text }
     }
 
     /// The span it resolves to, through [`Window::recall`](crate::Window::recall).

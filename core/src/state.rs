@@ -1,7 +1,10 @@
 //! What the derive writes about a state struct: its lanes, their kinds and their routing.
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::{
     Budget,
+    journal::LaneRecord,
     kind::{Kind, KindId},
     policy::Governed,
     span::{NewSpan, Origin},
@@ -84,6 +87,34 @@ impl LaneSpec {
     pub const fn pinned(&self) -> bool {
         self.pinned
     }
+}
+
+/// The lanes that a log names, as specs: `known` where they are the same. The specs of other logs are kept for as long as
+/// the process runs, each set once, since lanes are named by static text everywhere.
+pub(crate) fn recorded(lanes: &[LaneRecord], known: &'static [LaneSpec]) -> &'static [LaneSpec] {
+    static KEPT: Mutex<Vec<&'static [LaneSpec]>> = Mutex::new(Vec::new());
+
+    let same =
+        |specs: &[LaneSpec]| specs.len() == lanes.len() && specs.iter().zip(lanes).all(|(spec, lane)| lane.is(spec));
+    if same(known) {
+        return known;
+    }
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(specs) = kept.iter().find(|specs| same(specs)) {
+        return specs;
+    }
+    let spec = |lane: &LaneRecord| LaneSpec {
+        name: String::leak(lane.name.clone()),
+        kind: lane.kind,
+        pinned: lane.pinned,
+        tools: &[],
+        roles: &[],
+        on_error: false,
+        otherwise: false,
+    };
+    let specs: &'static [LaneSpec] = Vec::leak(lanes.iter().map(spec).collect());
+    kept.push(specs);
+    specs
 }
 
 /// The lane a span goes to, by the declared routing: `on_error`, then an exact tool name, then the longest `tools`

@@ -147,7 +147,7 @@ fn a_store_that_gives_other_bytes_back_mints_no_externalized_lanes() -> Outcome 
         // The first call is the commit, the second reads back.
         store.arm(2, fault);
         assert!(window.lanes().externalize().wait().is_err(), "{fault:?}");
-        assert_eq!(window.uncommitted(), 1);
+        assert_eq!(window.uncommitted().spans, 1);
         assert_eq!(window.render()[0].content().as_text(), Some("users.id BIGINT NOT NULL"));
         // The log goes on from where it is.
         window.lanes().externalize().wait()?.schema.evict(id).wait()?;
@@ -211,9 +211,9 @@ impl AsyncStore for Slow {
         Store::get_many(&self.0, digests)
     }
 
-    async fn read(&self, episode: &EpisodeId, from: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+    async fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
         later().await;
-        Store::read(&self.0, episode, from)
+        Store::read(&self.0, episode, from, most)
     }
 
     async fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
@@ -259,7 +259,7 @@ fn a_cancelled_commit_loses_nothing_and_is_said() -> Outcome {
             let mut cancelled = pin!(window.lanes().externalize().into_future());
             assert!(cancelled.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         }
-        assert_eq!(window.uncommitted(), 1);
+        assert_eq!(window.uncommitted().spans, 1);
         assert!(matches!(window.lanes().externalize().await, Err(CommitError::Interrupted { .. })));
         assert_eq!(window.render().len(), 1);
         Ok(())

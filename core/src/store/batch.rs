@@ -27,19 +27,27 @@ impl Blob {
     }
 }
 
-/// What one commit writes, all or nothing: blobs, then log records of one episode.
+/// What one commit writes, all or nothing: blobs, seals, then log records of one episode.
 #[derive(Debug)]
 pub struct Batch {
     episode: EpisodeId,
     expected: u64,
     blobs: Vec<Blob>,
     records: Vec<Vec<u8>>,
+    seals: Vec<Digest>,
 }
 
 impl Batch {
     /// A batch for `episode`, whose log must have exactly `expected` records when it is committed.
     pub fn new(episode: EpisodeId, expected: u64, blobs: Vec<Blob>, records: Vec<Vec<u8>>) -> Self {
-        Self { episode, expected, blobs, records }
+        Self { episode, expected, blobs, records, seals: Vec::new() }
+    }
+
+    /// Seals `digests` in the same commit (rule R23): the bytes under each are gone when it returns, a read answers
+    /// [`StoreError::Sealed`](super::StoreError::Sealed), and no put brings them back, not even one of this batch. A
+    /// digest that the store does not have is sealed all the same.
+    pub fn sealing(self, digests: Vec<Digest>) -> Self {
+        Self { seals: digests, ..self }
     }
 
     /// The episode whose log grows.
@@ -60,5 +68,10 @@ impl Batch {
     /// The records, to be appended in this order.
     pub fn records(&self) -> &[Vec<u8>] {
         &self.records
+    }
+
+    /// The digests whose bytes must not be kept.
+    pub fn seals(&self) -> &[Digest] {
+        &self.seals
     }
 }

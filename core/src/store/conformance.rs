@@ -60,6 +60,7 @@ pub fn check<S: Store>(open: impl Fn() -> S) -> Result<(), Failure> {
 /// [`Failure`] for the first clause the store breaks.
 pub async fn check_async<S: AsyncStore>(open: impl Fn() -> S) -> Result<(), Failure> {
     records_append(&open()).await?;
+    reads_are_pages(&open()).await?;
     blobs_round_trip(&open()).await?;
     blobs_are_put_once(&open()).await?;
     reads_keep_their_order(&open()).await?;
@@ -67,6 +68,8 @@ pub async fn check_async<S: AsyncStore>(open: impl Fn() -> S) -> Result<(), Fail
     length_is_conditional(&open()).await?;
     refused_leaves_nothing(&open()).await?;
     one_writer_wins(&open()).await?;
+    seals_are_for_good(&open()).await?;
+    seals_are_atomic(&open()).await?;
     episodes_are_apart(&open()).await?;
     claims_are_once_only(&open()).await?;
     claims_race(&open()).await?;
@@ -97,7 +100,7 @@ impl Clause {
     async fn has_log<S: AsyncStore>(self, store: &S, episode: &EpisodeId, log: &[Vec<u8>]) -> Result<(), Failure> {
         let length = self.ok("length", store.length(episode).await)?;
         self.holds(length == number(log.len()), format_args!("length is {length} after {} records", log.len()))?;
-        let found = self.ok("read", store.read(episode, 0).await)?;
+        let found = self.ok("read", store.read(episode, 0, u64::MAX).await)?;
         self.holds(found == log, format_args!("read from 0 gave {} records, or others than were put", found.len()))
     }
 
@@ -118,6 +121,24 @@ impl Clause {
             }
             Ok(found) => Err(self.fail(format!("a digest that was never put gave {} blobs", found.len()), None)),
         }
+    }
+
+    /// Each of `digests` is sealed, asked alone or after `present`.
+    async fn is_sealed<S: AsyncStore>(self, store: &S, present: &[Digest], digests: &[Digest]) -> Result<(), Failure> {
+        for digest in digests {
+            for asked in [vec![*digest], [present, &[*digest]].concat()] {
+                match store.get_many(&asked).await {
+                    Err(StoreError::Sealed { digest: named }) if named == *digest => {}
+                    Err(error) => {
+                        return Err(
+                            self.fail(format!("`Sealed` with the digest was due, and it was: {error}"), Some(error))
+                        );
+                    }
+                    Ok(_) => return Err(self.fail("a sealed blob was read", None)),
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn conflicts<S: AsyncStore>(self, store: &S, batch: &Batch, found: u64) -> Result<(), Failure> {
@@ -144,12 +165,35 @@ async fn records_append<S: AsyncStore>(store: &S) -> Result<(), Failure> {
     clause.commit(store, Batch::new(episode.clone(), 2, vec![], second.to_vec())).await?;
     clause.has_log(store, &episode, &log).await?;
     for from in [1, 2, 4, 5, 6, 1 << 40, u64::MAX] {
-        let found = clause.ok("read", store.read(&episode, from).await)?;
+        let found = clause.ok("read", store.read(&episode, from, u64::MAX).await)?;
         let due = usize::try_from(from).ok().and_then(|from| log.get(from..)).unwrap_or_default();
         clause.holds(found == due, format_args!("read from {from} gave {} records of {}", found.len(), due.len()))?;
     }
     clause.commit(store, Batch::new(episode.clone(), 5, vec![], vec![])).await?;
     clause.has_log(store, &episode, &log).await
+}
+
+async fn reads_are_pages<S: AsyncStore>(store: &S) -> Result<(), Failure> {
+    let clause = Clause("a read gives at most as many records as asked, and pages join to the whole log");
+    let (episode, other) = (EpisodeId::new("pages"), EpisodeId::new("pages2"));
+    let log: Vec<Vec<u8>> = (0..100_u8).map(|n| vec![n; 300]).collect();
+    clause.commit(store, Batch::new(other, 0, vec![], vec![vec![255]])).await?;
+    clause.commit(store, Batch::new(episode.clone(), 0, vec![], log.clone())).await?;
+    for most in [1_usize, 7, 99, 100, 101] {
+        for (number, due) in log.chunks(most).enumerate() {
+            let from = number.saturating_mul(most);
+            let found = clause.ok("read", store.read(&episode, self::number(from), self::number(most)).await)?;
+            clause.holds(
+                found == due,
+                format_args!("read of {most} from {from} gave {} records of {}", found.len(), due.len()),
+            )?;
+        }
+    }
+    for (from, most) in [(0, 0), (50, 0), (100, 1), (100, u64::MAX), (u64::MAX, u64::MAX)] {
+        let found = clause.ok("read", store.read(&episode, from, most).await)?;
+        clause.holds(found.is_empty(), format_args!("read of {most} from {from} gave {} records", found.len()))?;
+    }
+    Ok(())
 }
 
 async fn blobs_round_trip<S: AsyncStore>(store: &S) -> Result<(), Failure> {
@@ -254,6 +298,46 @@ async fn one_writer_wins<S: AsyncStore>(store: &S) -> Result<(), Failure> {
     }
     clause.holds(won.len() == 1, format_args!("{} commits of 16 were taken", won.len()))?;
     clause.has_log(store, &episode, &won.concat()).await
+}
+
+async fn seals_are_for_good<S: AsyncStore>(store: &S) -> Result<(), Failure> {
+    let clause = Clause("a sealed blob is `Sealed` from then on, whether it was there, was not, or is put again");
+    let (episode, other) = (EpisodeId::new("seals"), EpisodeId::new("late"));
+    let blobs: Vec<Blob> = (0..).zip([0, 100, 4_096, 5_000, 300_000]).map(|(seed, size)| noise(seed, size)).collect();
+    let kept: Vec<Blob> = (10..).zip([100, 5_000, 300_000]).map(|(seed, size)| noise(seed, size)).collect();
+    let (never, same) = (noise(20, 200), noise(21, 70_000));
+    let present: Vec<Digest> = kept.iter().map(|blob| *blob.digest()).collect();
+    let put = [blobs.as_slice(), &kept].concat();
+    clause.commit(store, Batch::new(episode.clone(), 0, put.clone(), vec![vec![1]])).await?;
+    let sealed: Vec<Digest> = blobs.iter().chain([&never, &same]).map(|blob| *blob.digest()).collect();
+    let reason = Batch::new(episode.clone(), 1, vec![same.clone()], vec![vec![2]]).sealing(sealed.clone());
+    clause.commit(store, reason).await?;
+    clause.is_sealed(store, &present, &sealed).await?;
+    let late = [put.as_slice(), &[never, same]].concat();
+    clause.commit(store, Batch::new(other.clone(), 0, late, vec![vec![3]])).await?;
+    clause.commit(store, Batch::new(other.clone(), 1, vec![], vec![]).sealing(sealed.clone())).await?;
+    clause.is_sealed(store, &present, &sealed).await?;
+    for blob in &kept {
+        clause.has_blob(store, blob).await?;
+    }
+    clause.has_log(store, &episode, &[vec![1], vec![2]]).await?;
+    clause.has_log(store, &other, &[vec![3]]).await
+}
+
+async fn seals_are_atomic<S: AsyncStore>(store: &S) -> Result<(), Failure> {
+    let clause = Clause("a refused batch seals nothing");
+    let (episode, there, absent) = (EpisodeId::new("refused"), noise(1, 9_000), noise(2, 100));
+    let seals = vec![*there.digest(), *absent.digest()];
+    clause.commit(store, Batch::new(episode.clone(), 0, vec![there.clone()], vec![vec![1]])).await?;
+    for expected in [0, 2] {
+        let refused = Batch::new(episode.clone(), expected, vec![], vec![vec![2]]).sealing(seals.clone());
+        clause.conflicts(store, &refused, 1).await?;
+    }
+    clause.has_blob(store, &there).await?;
+    clause.lacks_blob(store, &[], *absent.digest()).await?;
+    clause.commit(store, Batch::new(episode.clone(), 1, vec![absent.clone()], vec![])).await?;
+    clause.has_blob(store, &absent).await?;
+    clause.has_log(store, &episode, &[vec![1]]).await
 }
 
 async fn episodes_are_apart<S: AsyncStore>(store: &S) -> Result<(), Failure> {
@@ -419,14 +503,25 @@ mod tests {
             if self.has("blobs first") {
                 Store::commit(&self.0, &Batch::new(episode.clone(), length, batch.blobs().to_vec(), vec![]))?;
             }
+            let mut seals = batch.seals().to_vec();
+            if self.has("seals first") {
+                Store::commit(&self.0, &Batch::new(episode.clone(), length, vec![], vec![]).sealing(seals.clone()))?;
+            }
+            if self.has("seals what it has") {
+                seals.retain(|digest| self.0.get(digest).is_ok());
+            }
+            if self.has("seals nothing") {
+                seals.clear();
+            }
             let expected = if self.has("unconditional") { length } else { batch.expected() };
             let records = if self.has("loses records") { vec![] } else { batch.records().to_vec() };
-            Store::commit(&self.0, &Batch::new(episode, expected, batch.blobs().to_vec(), records))
+            Store::commit(&self.0, &Batch::new(episode, expected, batch.blobs().to_vec(), records).sealing(seals))
         }
 
         fn get(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
             match self.0.get(digest) {
                 Err(_) if self.has("never missing") => Ok(Vec::new()),
+                Err(_) if self.has("calls a seal missing") => Err(StoreError::Missing { digest: *digest }),
                 Ok(bytes) if self.has("cuts at 64 KB") => Ok(bytes.into_iter().take(1 << 16).collect()),
                 other => other,
             }
@@ -440,8 +535,10 @@ mod tests {
             Ok(found)
         }
 
-        fn read(&self, episode: &EpisodeId, from: u64) -> Result<Vec<Vec<u8>>, StoreError> {
-            Store::read(&self.0, &self.alias(episode), if self.has("reads all") { 0 } else { from })
+        fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+            let from = if self.has("reads from 0") { 0 } else { from };
+            let most = if self.has("reads to the end") { u64::MAX } else { most };
+            Store::read(&self.0, &self.alias(episode), from, most)
         }
 
         fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
@@ -468,7 +565,12 @@ mod tests {
             ("never missing", "a digest that was never put"),
             ("cuts at 64 KB", "a blob comes back whole"),
             ("sorts", "get_many answers"),
-            ("reads all", "records are appended"),
+            ("reads from 0", "records are appended"),
+            ("reads to the end", "a read gives"),
+            ("seals nothing", "a sealed blob"),
+            ("seals what it has", "a sealed blob"),
+            ("calls a seal missing", "a sealed blob"),
+            ("seals first", "a refused batch seals nothing"),
             ("claims twice", "a signature is claimed once"),
             ("names the caller", "a signature is claimed once"),
         ];

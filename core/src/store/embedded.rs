@@ -1,6 +1,6 @@
 //! The embedded default: one file, every commit durable on return.
 //!
-//! Tables: `heads` (digest -> where the blob's pieces are, and its tail), `pieces` (number -> bytes), `log` (episode
+//! Tables: `heads` (digest -> where the blob's pieces are, and its tail; or that it is sealed), `pieces` (number -> bytes), `log` (episode
 //! and number -> record), `claims` (signature -> holder), `keepspan` (the format version).
 //!
 //! The engine rounds a value that does not fit into a page up to a power of two of pages, so 64 KB and a few bytes
@@ -17,7 +17,7 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use redb::{Builder, Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Builder, Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition};
 
 use super::{Batch, Blob, Claim, Store, StoreError};
 use crate::{Digest, EpisodeId};
@@ -32,6 +32,9 @@ const CLAIMS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("clai
 /// What fills 16, 8, 4, 2 and 1 pages of 4,096 bytes exactly: a leaf of one entry spends 4 bytes on itself, 4 on the
 /// value's end and 8 on the key.
 const FITS: [usize; 5] = [65_520, 32_752, 16_368, 8_176, 4_080];
+
+/// What a head says instead of its first piece when the blob is sealed.
+const SEALED: u64 = u64::MAX;
 
 /// Bytes of pages kept in memory; the system's page cache keeps the rest.
 const CACHE: usize = 64 << 20;
@@ -195,10 +198,11 @@ impl Store for EmbeddedStore {
         })
     }
 
-    fn read(&self, episode: &EpisodeId, from: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+    fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
         self.answer(|database| {
             let log = database.begin_read()?.open_table(LOG)?;
-            log.range(keys(episode, from))?.map(|entry| Ok(entry?.1.value().to_vec())).collect()
+            log.range(keys(episode, from))?.take(most).map(|entry| Ok(entry?.1.value().to_vec())).collect()
         })
     }
 
@@ -234,6 +238,9 @@ fn write(database: &Database, batch: &Batch) -> Result<(), Fault> {
         }
         let (mut heads, mut pieces) = (write.open_table(HEADS)?, write.open_table(PIECES)?);
         let mut next = after(pieces.last()?.map(|(number, _)| number.value()))?;
+        for digest in batch.seals() {
+            seal(&mut heads, &mut pieces, digest)?;
+        }
         for blob in batch.blobs() {
             next = put(&mut heads, &mut pieces, blob, next)?;
         }
@@ -243,8 +250,8 @@ fn write(database: &Database, batch: &Batch) -> Result<(), Fault> {
 
 /// Writes `blob`, when it is new, from piece `first` on; the number of the next free piece.
 fn put(
-    heads: &mut redb::Table<'_, &'static [u8; 32], &'static [u8]>,
-    pieces: &mut redb::Table<'_, u64, &'static [u8]>,
+    heads: &mut Table<'_, &'static [u8; 32], &'static [u8]>,
+    pieces: &mut Table<'_, u64, &'static [u8]>,
     blob: &Blob,
     first: u64,
 ) -> Result<u64, Fault> {
@@ -263,19 +270,44 @@ fn put(
     Ok(next)
 }
 
+/// Leaves a stub of the head's length: the engine overwrites a value of the same length in its page, and moves nothing
+/// that it could leave a copy of.
+fn seal(
+    heads: &mut Table<'_, &'static [u8; 32], &'static [u8]>,
+    pieces: &mut Table<'_, u64, &'static [u8]>,
+    digest: &Digest,
+) -> Result<(), Fault> {
+    let mut head = heads.get(digest.as_bytes())?.map_or(vec![0; 16], |head| head.value().to_vec());
+    if let Some((first, end, _)) = parts(&head) {
+        pieces.retain_in(first..end, |_, _| false)?;
+    }
+    head.fill(u8::MAX);
+    heads.insert(digest.as_bytes(), head.as_slice())?;
+    Ok(())
+}
+
+/// The first piece, the one after the last, and the tail.
+fn parts(head: &[u8]) -> Option<(u64, u64, &[u8])> {
+    let (first, head) = head.split_first_chunk()?;
+    let (end, tail) = head.split_first_chunk()?;
+    Some((u64::from_le_bytes(*first), u64::from_le_bytes(*end), tail))
+}
+
 fn blob(
     heads: &ReadOnlyTable<&'static [u8; 32], &'static [u8]>,
     pieces: &ReadOnlyTable<u64, &'static [u8]>,
     digest: &Digest,
 ) -> Result<Vec<u8>, Fault> {
-    let corrupt = StoreError::Corrupt { digest: *digest };
     let Some(head) = heads.get(digest.as_bytes())? else {
         return Err(StoreError::Missing { digest: *digest }.into());
     };
-    let Some((first, head)) = head.value().split_first_chunk() else { return Err(corrupt.into()) };
-    let Some((end, tail)) = head.split_first_chunk() else { return Err(corrupt.into()) };
+    let (first, end, tail) = match parts(head.value()) {
+        Some((SEALED, ..)) => return Err(StoreError::Sealed { digest: *digest }.into()),
+        Some(parts) => parts,
+        None => return Err(StoreError::Corrupt { digest: *digest }.into()),
+    };
     let mut bytes = Vec::new();
-    for piece in pieces.range(u64::from_le_bytes(*first)..u64::from_le_bytes(*end))? {
+    for piece in pieces.range(first..end)? {
         bytes.extend_from_slice(piece?.1.value());
     }
     bytes.extend_from_slice(tail);
@@ -312,6 +344,12 @@ fn holds(database: &Database, batch: &Batch) -> Result<bool, Fault> {
     }
     for blob in batch.blobs() {
         if heads.get(blob.digest().as_bytes())?.is_none() {
+            return Ok(false);
+        }
+    }
+    for digest in batch.seals() {
+        let head = heads.get(digest.as_bytes())?;
+        if !head.is_some_and(|head| matches!(parts(head.value()), Some((SEALED, ..)))) {
             return Ok(false);
         }
     }

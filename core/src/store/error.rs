@@ -27,6 +27,15 @@ pub enum StoreError {
         /// The digest asked for.
         digest: Digest,
     },
+    /// The blob was sealed (rule R23).
+    #[error(
+        "blob {digest} was sealed: its bytes must not be kept and are gone for good; a recall of its span names the \
+         reason; there is nothing to repair"
+    )]
+    Sealed {
+        /// The digest asked for.
+        digest: Digest,
+    },
     /// A blob's bytes do not match its digest.
     #[error("blob {digest} came back with other bytes: the storage under the store is damaged; restore it from a copy")]
     Corrupt {

@@ -19,7 +19,8 @@ pub struct MemoryStore {
 
 #[derive(Default)]
 struct Tables {
-    blobs: HashMap<Digest, Vec<u8>>,
+    /// None under a digest that was sealed.
+    blobs: HashMap<Digest, Option<Vec<u8>>>,
     logs: BTreeMap<EpisodeId, Vec<Vec<u8>>>,
     claims: HashMap<Digest, Vec<u8>>,
 }
@@ -43,7 +44,8 @@ impl Tables {
     }
 
     fn blob(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
-        self.blobs.get(digest).cloned().ok_or(StoreError::Missing { digest: *digest })
+        let blob = self.blobs.get(digest).ok_or(StoreError::Missing { digest: *digest })?;
+        blob.clone().ok_or(StoreError::Sealed { digest: *digest })
     }
 }
 
@@ -65,8 +67,11 @@ impl Store for MemoryStore {
         if found != batch.expected() {
             return Err(StoreError::Conflict { episode: batch.episode().clone(), expected: batch.expected(), found });
         }
+        for digest in batch.seals() {
+            tables.blobs.insert(*digest, None);
+        }
         for blob in batch.blobs() {
-            tables.blobs.entry(*blob.digest()).or_insert_with(|| blob.bytes().to_vec());
+            tables.blobs.entry(*blob.digest()).or_insert_with(|| Some(blob.bytes().to_vec()));
         }
         if !batch.records().is_empty() {
             tables.logs.entry(batch.episode().clone()).or_default().extend_from_slice(batch.records());
@@ -83,9 +88,9 @@ impl Store for MemoryStore {
         digests.iter().map(|digest| tables.blob(digest)).collect()
     }
 
-    fn read(&self, episode: &EpisodeId, from: u64) -> Result<Vec<Vec<u8>>, StoreError> {
-        let from = usize::try_from(from).unwrap_or(usize::MAX);
-        Ok(self.tables().log(episode).get(from..).unwrap_or_default().to_vec())
+    fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        let [from, most] = [from, most].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
+        Ok(self.tables().log(episode).iter().skip(from).take(most).cloned().collect())
     }
 
     fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {

@@ -45,9 +45,9 @@ pub enum Claim {
 /// - `commit` is atomic, durable on return, puts each blob at most once per digest, and is refused with
 ///   [`StoreError::Conflict`] unless the episode's log has exactly the expected length.
 /// - `get` returns the bytes that were put, whole; keepspan hashes or compares them on every read, so a store need not.
-/// - nothing updates, nothing deletes.
+/// - a seal ([`Batch::sealing`]) leaves a stub where the bytes were, for good; nothing else updates, nothing deletes.
 pub trait Store: Send + Sync {
-    /// Writes blobs and records, all or nothing, durable when it returns.
+    /// Writes blobs, seals and records, all or nothing, durable when it returns.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] when another writer was first; on any error nothing of the batch is visible, except
@@ -57,7 +57,7 @@ pub trait Store: Send + Sync {
     /// The bytes under `digest`, unverified; [`fetch`] verifies.
     ///
     /// # Errors
-    /// [`StoreError::Missing`] when the store has none.
+    /// [`StoreError::Missing`] when the store has none; [`StoreError::Sealed`] when it must not have them.
     fn get(&self, digest: &Digest) -> Result<Vec<u8>, StoreError>;
 
     /// The bytes under each of `digests`, in their order; one read of the store where the backend can.
@@ -68,11 +68,11 @@ pub trait Store: Send + Sync {
         digests.iter().map(|digest| self.get(digest)).collect()
     }
 
-    /// The records of an episode from number `from` on, oldest first; empty when there are none.
+    /// At most `most` records of an episode from number `from` on, oldest first; fewer only where the log ends.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn read(&self, episode: &EpisodeId, from: u64) -> Result<Vec<Vec<u8>>, StoreError>;
+    fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError>;
 
     /// The number of records an episode has; 0 when it never began.
     ///
@@ -92,7 +92,12 @@ pub trait Store: Send + Sync {
 pub trait AsyncStore: Send + Sync {
     fn commit(&self, batch: &Batch) -> impl Future<Output = Result<(), StoreError>> + Send;
     fn get_many(&self, digests: &[Digest]) -> impl Future<Output = Result<Vec<Vec<u8>>, StoreError>> + Send;
-    fn read(&self, episode: &EpisodeId, from: u64) -> impl Future<Output = Result<Vec<Vec<u8>>, StoreError>> + Send;
+    fn read(
+        &self,
+        episode: &EpisodeId,
+        from: u64,
+        most: u64,
+    ) -> impl Future<Output = Result<Vec<Vec<u8>>, StoreError>> + Send;
     fn length(&self, episode: &EpisodeId) -> impl Future<Output = Result<u64, StoreError>> + Send;
     fn claim(&self, signature: &Digest, holder: &[u8]) -> impl Future<Output = Result<Claim, StoreError>> + Send;
 }
@@ -106,8 +111,8 @@ impl<S: Store> AsyncStore for S {
         Store::get_many(self, digests)
     }
 
-    async fn read(&self, episode: &EpisodeId, from: u64) -> Result<Vec<Vec<u8>>, StoreError> {
-        Store::read(self, episode, from)
+    async fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        Store::read(self, episode, from, most)
     }
 
     async fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
@@ -132,8 +137,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).get_many(digests)
     }
 
-    fn read(&self, episode: &EpisodeId, from: u64) -> Result<Vec<Vec<u8>>, StoreError> {
-        (**self).read(episode, from)
+    fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        (**self).read(episode, from, most)
     }
 
     fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
@@ -148,7 +153,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 /// Reads blobs and verifies each against its digest: the only way keepspan reads a blob (rule R2).
 ///
 /// # Errors
-/// [`StoreError::Missing`] or [`StoreError::Corrupt`], with the digest.
+/// [`StoreError::Missing`], [`StoreError::Sealed`] or [`StoreError::Corrupt`], with the digest.
 pub async fn fetch<S: AsyncStore>(store: &S, digests: &[Digest]) -> Result<Vec<Vec<u8>>, StoreError> {
     let blobs = store.get_many(digests).await?;
     for (at, digest) in digests.iter().enumerate() {

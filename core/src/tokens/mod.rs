@@ -55,6 +55,10 @@ impl TokenCount {
         Self { tokens, certainty: Certainty::Estimate }
     }
 
+    pub(crate) const fn of(tokens: u32, certainty: Certainty) -> Self {
+        Self { tokens, certainty }
+    }
+
     /// The number, in tokens.
     pub const fn tokens(self) -> u32 {
         self.tokens

@@ -1,7 +1,7 @@
 //! What a window holds between two commits: spans, pointers, summaries, and how many tokens they take.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     num::NonZeroU16,
     sync::{
         Arc,
@@ -19,9 +19,9 @@ use crate::{
     Budget, CachePrice, Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion,
     PushError, SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
     accounting::Ledger,
+    journal::{self, Ceiling, Draft, Event, MutationRecord, Probe, Sealed, SpanRecord, TombstoneRecord},
     kind::{Derived, Kind},
-    pointer::{Fold, Line},
-    record::{Event, SpanRecord, TombstoneRecord},
+    pointer::{Fold, Line, Plain},
     span::Part,
 };
 
@@ -42,18 +42,28 @@ pub(crate) struct Moment {
     pub(crate) changes: u64,
 }
 
+/// Words, digits and marks that tokenizers cut in different places.
+const PROBE: &str =
+    "SELECT id, created_at FROM orders WHERE total >= 1234.50; -- naïve façade, 東京, 0xDEADBEEF\n\tfn main() {}";
+
 static WINDOWS: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug)]
 pub struct Contents {
-    window: u64,
+    pub(crate) window: u64,
     pub(crate) episode: EpisodeId,
     pub(crate) policy: PolicyVersion,
+    /// How many policy versions were in force before this one.
+    pub(crate) policies: u32,
     pub(crate) lanes: &'static [LaneSpec],
     pub(crate) budget: Option<Budget>,
     /// Records that the store has of this episode.
     pub(crate) length: u64,
+    /// What the next record goes on from.
+    pub(crate) chain: Digest,
     pub(crate) commit: Commit,
+    /// What the record that was committed last ends with, until the store said that it has it.
+    pub(crate) unanswered: Option<Digest>,
     pub(crate) table: Table,
     /// Pushed and not yet in the store.
     pub(crate) fresh: Vec<SpanId>,
@@ -66,7 +76,10 @@ pub struct Contents {
     pub(crate) derivations: BTreeMap<SpanId, Derivation>,
     /// The summary that is shown at the place of its first source.
     pub(crate) anchors: BTreeMap<SpanId, SpanId>,
-    pub(crate) discarded: BTreeMap<SpanId, Discard>,
+    /// What was removed for good.
+    pub(crate) gone: BTreeMap<SpanId, Gone>,
+    /// Spans that entered and that no record has.
+    pub(crate) gaps: BTreeSet<SpanId>,
     /// How often a model recalled a span whose text was not in the window.
     pub(crate) recalls: BTreeMap<SpanId, u32>,
     pub(crate) lossy: Option<Lossy>,
@@ -86,7 +99,7 @@ pub struct Contents {
     /// same lanes named again name nothing new (rule R24).
     pub(crate) pointer_price: u64,
     pub(crate) classes: Box<[Class]>,
-    names: Names,
+    pub(crate) names: Names,
 }
 
 /// Where a summary comes from (rule R5).
@@ -110,9 +123,10 @@ impl Derivation {
 
 /// What a declared mutation left behind.
 #[derive(Clone, Debug)]
-pub(crate) struct Discard {
+pub(crate) struct Gone {
     pub(crate) reason: String,
     pub(crate) recovery: String,
+    /// What the window shows in the span's place.
     pub(crate) notice: Arc<str>,
     pub(crate) count: TokenCount,
 }
@@ -121,20 +135,37 @@ pub(crate) struct Discard {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lossy {
     pub(crate) record: u64,
+    pub(crate) cause: Loss,
     pub(crate) reason: String,
+}
+
+/// What broke the chain from a window back to everything it ever held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Loss {
+    /// A span was removed for good (rule R23).
+    Mutation,
+    /// Summaries were summarized (rule R4).
+    Escalation,
+    /// The store did not give a span back as it was written (rule R2).
+    Unverified,
 }
 
 impl Contents {
     pub(crate) fn new(episode: Episode, lanes: &'static [LaneSpec], budget: Option<Budget>) -> Self {
+        let chain = journal::beginning(&episode.id);
         Self {
             window: WINDOWS.fetch_add(1, Ordering::Relaxed),
             ledger: Ledger::new(episode.id.clone(), budget, 0),
             episode: episode.id,
             policy: episode.policy,
+            policies: 0,
             lanes,
             budget,
             length: 0,
+            chain,
             commit: Commit::Idle,
+            unanswered: None,
             table: Table::default(),
             fresh: Vec::new(),
             pushed_tokens: 0,
@@ -144,7 +175,8 @@ impl Contents {
             pointers: Pointers::default(),
             derivations: BTreeMap::new(),
             anchors: BTreeMap::new(),
-            discarded: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            gaps: BTreeSet::new(),
             recalls: BTreeMap::new(),
             lossy: None,
             exchanges: Exchanges::default(),
@@ -216,6 +248,63 @@ impl Contents {
         Ok(id)
     }
 
+    /// The window has these lanes.
+    pub(crate) fn with_lanes(&mut self, lanes: &'static [LaneSpec]) {
+        self.lanes = lanes;
+        self.classes = lanes.iter().map(Class::of).collect();
+    }
+
+    /// Other lanes; `to` has for each lane of before the one it became.
+    pub(crate) fn migrate(&mut self, lanes: &'static [LaneSpec], to: &[u16]) {
+        for (_, entry) in self.table.iter_mut() {
+            entry.lane = to.get(usize::from(entry.lane)).copied().unwrap_or(entry.lane);
+        }
+        self.changes = self.changes.saturating_add(1);
+        self.with_lanes(lanes);
+    }
+
+    /// Adds an entry in its place, as its record has it; numbers before it that no record has are kept free.
+    pub(crate) fn enter_at(&mut self, span: SpanId, entry: Entry) {
+        if span < self.table.next_id() {
+            self.pushed_tokens = self.pushed_tokens.max(entry.end());
+            self.utilization = self.utilization.saturating_add(u64::from(entry.tokens));
+            self.certainty = self.certainty.max(entry.certainty);
+            return self.table.fill(span, entry);
+        }
+        while self.table.next_id() < span {
+            self.table.push(Entry::unrecorded(self.pushed_tokens));
+        }
+        self.enter(entry);
+    }
+
+    /// Keeps a number that was given away and whose span no record has.
+    pub(crate) fn reserve(&mut self, span: SpanId) {
+        while self.table.next_id() <= span {
+            self.table.push(Entry::unrecorded(self.pushed_tokens));
+        }
+    }
+
+    /// Where the last recorded span before this one ends, in tokens pushed.
+    pub(crate) fn ends_before(&self, span: SpanId) -> u64 {
+        if span >= self.table.next_id() {
+            return self.pushed_tokens;
+        }
+        span.number().checked_sub(1).and_then(|before| self.table.get(SpanId::mint(before))).map_or(0, Entry::end)
+    }
+
+    /// A span that is a pointer and has none, or that a pointer covers and is none. O(spans).
+    pub(crate) fn unpointed(&self) -> Option<SpanId> {
+        let mut runs = self.pointers.iter().peekable();
+        for (span, entry) in self.table.iter() {
+            while runs.next_if(|(_, run)| run.last < span).is_some() {}
+            let covered = runs.peek().is_some_and(|(first, _)| *first <= span);
+            if covered != (entry.residency == Residency::Evicted) {
+                return Some(span);
+            }
+        }
+        None
+    }
+
     /// Adds an entry and its tokens.
     pub(crate) fn enter(&mut self, entry: Entry) -> SpanId {
         self.changes = self.changes.saturating_add(1);
@@ -279,6 +368,7 @@ impl Contents {
             (_, Residency::Replaced) => Err(SelectionError::Replaced { span }),
             (_, Residency::Discarded) => Err(SelectionError::Discarded { span }),
             (_, Residency::Retired) => Err(SelectionError::Retired { span }),
+            (_, Residency::Unrecorded) => Err(SelectionError::Unrecorded { span }),
         }
     }
 
@@ -286,19 +376,19 @@ impl Contents {
     pub(crate) fn tombstone(&self, span: SpanId, score: Option<f64>, replaced_by: Option<SpanId>) -> Option<Tombstone> {
         let entry = self.table.get(span).filter(|entry| entry.durable)?;
         let spec = self.lane(entry.lane)?;
-        Some(Tombstone(Arc::new(TombstoneRecord {
+        let record = TombstoneRecord {
             span,
-            lane: spec.name().into(),
-            kind: spec.kind(),
-            name: self.name(entry).cloned(),
+            lane: entry.lane,
+            name: entry.name,
             start: entry.start,
             end: entry.end(),
-            policy: self.policy.clone(),
+            policy: self.policies,
             score,
             sha256: entry.digest,
             derivation: self.chain(span),
             replaced_by,
-        })))
+        };
+        Some(Tombstone::new(spec.name(), spec.kind(), self.name(entry).cloned(), self.policy.clone(), record))
     }
 
     /// The derivation chain of a summary: its sources, then theirs, down to first-hand spans.
@@ -339,21 +429,63 @@ impl Contents {
         }
     }
 
-    pub(crate) fn span_record(&self, span: SpanId, entry: &Entry, digest: Digest, content: &Content) -> SpanRecord {
+    pub(crate) fn span_record(&self, span: SpanId, entry: &Entry, sha256: Option<Digest>) -> SpanRecord {
+        let bytes = entry.content.as_ref().map_or(0, |content| content.as_bytes().len());
         SpanRecord {
             span,
-            lane: self.lane_name(entry).into(),
+            lane: entry.lane,
             origin: entry.origin,
             role: entry.role,
-            name: self.name(entry).cloned(),
+            name: entry.name,
             start: entry.start,
             tokens: entry.tokens,
             certainty: entry.certainty,
-            sha256: digest,
-            bytes: u64::try_from(content.as_bytes().len()).unwrap_or(u64::MAX),
+            sha256,
+            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
             text: entry.text,
-            part: self.exchanges.part(span).cloned(),
+            part: self.exchanges.part(span).cloned().unwrap_or_default(),
+            reads: self.reads.subject(span).cloned(),
         }
+    }
+
+    /// The record of one commit, which goes on from the last; with what happened since, too small for a commit of its own.
+    pub(crate) fn sealed(&self, events: &[Event]) -> Result<Sealed, postcard::Error> {
+        let (names, notes) = (self.names.unwritten(), self.ledger.unwritten());
+        Draft { time: journal::now(), spans: self.table.len(), names, notes, events }.seal(&self.chain)
+    }
+
+    /// The store has a record that [`sealed`](Self::sealed) gave.
+    pub(crate) fn recorded(&mut self, chain: Digest, names: usize, notes: usize) {
+        self.length = self.length.saturating_add(1);
+        self.chain = chain;
+        self.unanswered = None;
+        self.names.written = names;
+        self.ledger.written(notes);
+    }
+
+    /// Goes on under the numbers of a window that had more names and notes than the log.
+    pub(crate) fn keep_names_and_notes(&mut self, old: &Self) {
+        let written = self.names.names.len();
+        for name in old.names.names.get(written..).unwrap_or_default() {
+            // The old window had room for them.
+            let _ = self.names.intern(name.clone());
+        }
+        self.names.written = written;
+        self.ledger.keep_unwritten(&old.ledger);
+    }
+
+    pub(crate) fn content(&self, span: SpanId) -> Option<Content> {
+        self.table.get(span)?.content.clone()
+    }
+
+    /// How many tool names and notes the next record takes along.
+    pub(crate) fn taken_along(&self) -> (usize, usize) {
+        (self.names.names.len(), self.ledger.unwritten().len())
+    }
+
+    pub(crate) fn ceiling(&self) -> Option<Ceiling> {
+        let budget = self.budget.as_ref()?;
+        Some(Ceiling { limit: budget.limit(), trigger: budget.trigger(), fixed: budget.fixed() })
     }
 
     /// The span under which the store has, or may have, this one's bytes: itself, or one with the same text. O(window),
@@ -411,6 +543,12 @@ impl Contents {
         (self.line_price, self.pointer_price) = (line.max(1), pointer.max(1));
     }
 
+    /// What a counter gives for a fixed text; a counter that fails at it has no probe.
+    pub(crate) fn probe(counter: &dyn TokenCounter) -> Probe {
+        let count = counter.text(PROBE).unwrap_or(TokenCount::exact(0));
+        Probe { tokens: count.tokens(), certainty: count.certainty() }
+    }
+
     /// Prices a pointer with the window's own counter (rule R25).
     pub(crate) fn price<'a>(
         &'a self,
@@ -430,20 +568,88 @@ impl Contents {
         }
     }
 
-    /// Puts spans' texts back in their places.
+    /// Puts spans' texts back in their places; for what was removed for good, the notice that says so.
     pub(crate) fn come_back(&mut self, spans: &[SpanId], texts: Vec<Vec<u8>>) {
-        self.changes = self.changes.saturating_add(1);
-        for (span, bytes) in spans.iter().zip(texts) {
-            if let Some((entry, _)) = self.table.move_to(*span, Residency::Resident) {
-                entry.content = Some(super::step::content(bytes, entry.text));
-                self.utilization = self.utilization.saturating_add(u64::from(entry.tokens));
+        let mut texts = texts.into_iter();
+        for &span in spans {
+            self.back(span);
+            if let Some(entry) = self.table.get_mut(span).filter(|entry| entry.is_resident()) {
+                entry.content = texts.next().map(|bytes| super::step::content(bytes, entry.text));
             }
         }
     }
 
-    /// Where the texts of spans are in the store.
+    /// A span takes its place again.
+    pub(crate) fn back(&mut self, span: SpanId) {
+        self.changes = self.changes.saturating_add(1);
+        let notice = self.gone.get(&span).map(|gone| u64::from(gone.count.tokens()));
+        let residency = if notice.is_some() { Residency::Discarded } else { Residency::Resident };
+        if let Some((entry, _)) = self.table.move_to(span, residency) {
+            let tokens = notice.unwrap_or(u64::from(entry.tokens));
+            self.utilization = self.utilization.saturating_add(tokens);
+        }
+    }
+
+    /// Where the texts of spans that come back are in the store.
     pub(crate) fn digests(&self, spans: &[SpanId]) -> Vec<Digest> {
-        spans.iter().filter_map(|span| Some(self.table.get(*span)?.digest)).collect()
+        let kept = spans.iter().filter(|span| !self.gone.contains_key(span));
+        kept.filter_map(|span| Some(self.table.get(*span)?.digest)).collect()
+    }
+
+    /// What spans that come back take, in tokens.
+    pub(crate) fn tokens_back(&self, spans: &[SpanId]) -> u64 {
+        let tokens = |span: &SpanId| match self.gone.get(span) {
+            Some(gone) => u64::from(gone.count.tokens()),
+            None => self.table.get(*span).map_or(0, |entry| u64::from(entry.tokens)),
+        };
+        spans.iter().map(tokens).fold(0, u64::saturating_add)
+    }
+
+    /// What takes the place of a span that is removed for good.
+    pub(crate) fn notice(
+        &self,
+        span: SpanId,
+        mutation: &super::Mutation,
+        counter: &dyn TokenCounter,
+    ) -> Result<MutationRecord, CounterError> {
+        let super::Mutation { reason, recovery, .. } = mutation;
+        let count = counter.text(&self.notice_text(span, reason, recovery))?;
+        let (tokens, certainty) = (count.tokens(), count.certainty());
+        Ok(MutationRecord { reason: reason.clone(), recovery: recovery.clone(), tokens, certainty })
+    }
+
+    fn notice_text(&self, span: SpanId, reason: &str, recovery: &str) -> String {
+        let lane = self.table.get(span).map_or("?", |entry| self.lane_name(entry));
+        format!("[{span} {lane}: removed for good: {}; to recover: {}]", Plain(reason), Plain(recovery))
+    }
+
+    /// Removes a span for good: what is shown of it, text or pointer, gives way to a notice; a source of a summary is
+    /// not shown, and its summary stays. Its pointer is the caller's to take out.
+    pub(crate) fn remove(&mut self, span: SpanId, mutation: &MutationRecord) {
+        let Some(residency) = self.table.get(span).map(|entry| entry.residency) else { return };
+        let notice = self.notice_text(span, &mutation.reason, &mutation.recovery).into();
+        let (reason, recovery, count) = (mutation.reason.clone(), mutation.recovery.clone(), mutation.count());
+        self.gone.insert(span, Gone { reason, recovery, notice, count });
+        if let Residency::Resident | Residency::Evicted = residency {
+            self.leave(span, Residency::Discarded);
+            self.utilization = self.utilization.saturating_add(u64::from(count.tokens()));
+            self.certainty = self.certainty.max(count.certainty());
+        }
+        self.fresh.retain(|fresh| *fresh != span);
+        self.mark_lossy(Loss::Mutation, format!("{span} was removed for good: {}", mutation.reason));
+    }
+
+    /// A summary takes the place of its sources.
+    pub(crate) fn replace(&mut self, entry: Entry, derivation: Derivation) -> SpanId {
+        let residency = if derivation.depth > 1 { Residency::Retired } else { Residency::Replaced };
+        for source in &derivation.sources {
+            self.leave(*source, residency);
+            self.unanchor(*source);
+        }
+        let span = self.enter(entry);
+        self.derivations.insert(span, derivation);
+        self.anchor(span);
+        span
     }
 
     /// The first-hand sources of a summary, and what is recorded when they take its place (rule R4).
@@ -451,7 +657,7 @@ impl Contents {
         let sources = self.roots(summary);
         let tombstone = self.tombstone(summary, None, None);
         let tombstone = tombstone.ok_or(SelectionError::NotExternalized { span: summary })?;
-        Ok((sources.clone(), [Event::Regrounded { summary, sources }, Event::Evicted(tombstone.0)]))
+        Ok((sources.clone(), [Event::Regrounded { summary, sources }, Event::Evicted(tombstone.record().clone())]))
     }
 
     /// Takes a summary out whose sources come back.
@@ -466,20 +672,35 @@ impl Contents {
         self.utilization = self.utilization.saturating_sub(gone).saturating_add(come);
     }
 
-    pub(crate) fn mark_lossy(&mut self, reason: String) {
-        let record = self.length;
-        self.lossy.get_or_insert(Lossy { record, reason });
+    /// Since the record that was written last, no claim may rest on the window being complete.
+    pub(crate) fn mark_lossy(&mut self, cause: Loss, reason: String) {
+        let record = self.length.saturating_sub(1);
+        self.lossy.get_or_insert(Lossy { record, cause, reason });
     }
 }
 
 /// Tool names, each kept once.
 #[derive(Debug, Default)]
-struct Names {
+pub(crate) struct Names {
     names: Vec<Arc<str>>,
     numbers: BTreeMap<Arc<str>, NonZeroU16>,
+    /// How many of them a record has.
+    written: usize,
 }
 
 impl Names {
+    /// Names that no record has yet.
+    fn unwritten(&self) -> &[Arc<str>] {
+        self.names.get(self.written..).unwrap_or_default()
+    }
+
+    /// Takes in names that a record brings.
+    pub(crate) fn replay(&mut self, names: &[Arc<str>]) -> Result<(), PushError> {
+        names.iter().try_for_each(|name| self.intern(name.clone()).map(|_| ()))?;
+        self.written = self.names.len();
+        Ok(())
+    }
+
     fn intern(&mut self, name: Arc<str>) -> Result<NonZeroU16, PushError> {
         if let Some(number) = self.numbers.get(&name) {
             return Ok(*number);
@@ -493,7 +714,7 @@ impl Names {
         Ok(number)
     }
 
-    fn get(&self, number: NonZeroU16) -> Option<&Arc<str>> {
+    pub(crate) fn get(&self, number: NonZeroU16) -> Option<&Arc<str>> {
         self.names.get(usize::from(number.get()).checked_sub(1)?)
     }
 }

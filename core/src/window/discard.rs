@@ -1,18 +1,18 @@
 //! Discard: what must not be kept leaves as a declared mutation, with a record written first (rule R23).
 
-use super::{
-    Operation, Shared,
-    contents::{self, Contents},
-    step::Plan,
-    table::Residency,
+use super::{Operation, Shared, contents::Contents, step::Plan, table::Residency};
+use crate::{
+    Digest, DiscardError, SpanId, TokenCounter, Unexplained,
+    journal::{Event, MutationRecord},
+    kind::Evictable,
 };
-use crate::{DiscardError, SpanId, TokenCounter, Unexplained, kind::Evictable, pointer::Plain, record::Event};
 
 /// Why a span is removed for good, and what to do if it is needed after all. Both are logged; the text is not.
 #[derive(Clone, Debug)]
 pub struct Mutation {
-    reason: String,
-    recovery: String,
+    pub(super) reason: String,
+    pub(super) recovery: String,
+    pub(super) digest: bool,
 }
 
 impl Mutation {
@@ -25,8 +25,21 @@ impl Mutation {
         match (reason.trim().is_empty(), recovery.trim().is_empty()) {
             (true, _) => Err(Unexplained { what: "reason" }),
             (_, true) => Err(Unexplained { what: "recovery path" }),
-            _ => Ok(Self { reason, recovery }),
+            _ => Ok(Self { reason, recovery, digest: false }),
         }
+    }
+
+    /// What is said of a text that another episode had sealed.
+    pub(super) fn elsewhere() -> Self {
+        let (reason, recovery) = ("the store has its text sealed", "ask the owner of the episode that redacted it");
+        Self { reason: reason.to_owned(), recovery: recovery.to_owned(), digest: false }
+    }
+
+    /// Records the SHA-256 of what is removed as well, so that a copy found elsewhere can be told. Left out otherwise: a short
+    /// secret could be guessed from it.
+    #[must_use]
+    pub fn with_digest(self) -> Self {
+        Self { digest: true, ..self }
     }
 }
 
@@ -42,7 +55,7 @@ pub struct Discard {
 #[derive(Debug)]
 pub struct Discarded {
     span: SpanId,
-    discard: contents::Discard,
+    mutation: MutationRecord,
 }
 
 impl<'w, St> Operation<'w, St> for Discard {
@@ -51,28 +64,21 @@ impl<'w, St> Operation<'w, St> for Discard {
     type Effect = Discarded;
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Discarded>, DiscardError> {
-        let Self { lane, span, mutation: Mutation { reason, recovery } } = self;
+        let Self { lane, span, mutation } = self;
         contents.is_lane_of::<Evictable>(lane)?;
         contents.select(&[span], lane, Residency::Resident)?;
         let entry = contents.entry(span)?;
         if let Some(holder) = contents.in_store(span, entry) {
             return Err(DiscardError::InStore { span, holder });
         }
-        let lane = contents.lane_name(entry).to_owned();
-        let notice = format!("[{span} {lane}: removed for good: {}; to recover: {}]", Plain(&reason), Plain(&recovery));
-        let count = counter.text(&notice)?;
-        let event =
-            Event::Discarded { span, lane, tokens: entry.tokens, reason: reason.clone(), recovery: recovery.clone() };
-        let discard = contents::Discard { reason, recovery, notice: notice.into(), count };
-        Ok(Plan { events: vec![event], ..Plan::new(Discarded { span, discard }) })
+        let record = contents.notice(span, &mutation, counter)?;
+        let sha256 = mutation.digest.then(|| entry.content.as_ref().map(|content| Digest::of(content.as_bytes())));
+        let entered = contents.span_record(span, entry, sha256.flatten());
+        let event = Event::Discarded { span: entered, mutation: record.clone() };
+        Ok(Plan { events: vec![event], ..Plan::new(Discarded { span, mutation: record }) })
     }
 
-    fn apply(Discarded { span, discard }: Discarded, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) {
-        contents.leave(span, Residency::Discarded);
-        contents.fresh.retain(|fresh| *fresh != span);
-        contents.utilization = contents.utilization.saturating_add(u64::from(discard.count.tokens()));
-        contents.certainty = contents.certainty.max(discard.count.certainty());
-        contents.mark_lossy(format!("{span} was discarded: {}", discard.reason));
-        contents.discarded.insert(span, discard);
+    fn apply(Discarded { span, mutation }: Discarded, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) {
+        contents.remove(span, &mutation);
     }
 }

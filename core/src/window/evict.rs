@@ -1,7 +1,7 @@
 //! Evict: from text to pointer, tombstone first (rules R1, R7, R8).
 
 use super::{Operation, Shared, candidates::Class, contents::Contents, pointers::Edit, step::Plan, table::Residency};
-use crate::{EvictError, SelectionError, SpanId, TokenCounter, Tombstone, record::Event};
+use crate::{EvictError, SelectionError, SpanId, TokenCounter, Tombstone, journal::Event};
 
 /// The spans a transition takes: one id, or several of the same lane.
 #[derive(Clone, Debug)]
@@ -66,7 +66,8 @@ impl<'w, St> Operation<'w, St> for Evict {
             tombstones.push(tombstone.ok_or(SelectionError::NotExternalized { span })?);
         }
         let edit = contents.pointers.cover(&ids, &|span| contents.folds(span), &contents.price(counter))?;
-        let events = tombstones.iter().map(|tombstone| Event::Evicted(tombstone.0.clone())).collect();
+        let events = tombstones.iter().map(|tombstone| Event::Evicted(tombstone.record().clone()));
+        let events = events.chain([Event::Pointed(edit.clone())]).collect();
         Ok(Plan { events, ..Plan::new((tombstones, edit)) })
     }
 

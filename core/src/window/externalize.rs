@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::{Lanes, Operation, Shared, contents::Contents, step::Plan};
-use crate::{CommitError, ContextState, Digest, SpanId, TokenCounter, record::Event, rule::Externalized, store::Blob};
+use crate::{CommitError, ContextState, Digest, SpanId, TokenCounter, journal::Event, rule::Externalized, store::Blob};
 
 /// Writes what the store does not have yet; see [`Lanes::externalize`]. Gives the externalized lanes.
 pub struct Externalize<C>(PhantomData<fn() -> C>);
@@ -37,7 +37,7 @@ impl<'w, C: ContextState + 'w, St: 'w> Operation<'w, St> for Externalize<C> {
             };
             let blob = Blob::new(content.clone());
             let digest = *blob.digest();
-            plan.events.push(Event::Externalized(contents.span_record(span, entry, digest, content)));
+            plan.events.push(Event::Externalized(contents.span_record(span, entry, Some(digest))));
             plan.blobs.push((span, blob));
             plan.effect.push((span, digest));
         }

@@ -6,7 +6,8 @@ mod discard;
 mod evict;
 mod externalize;
 mod lanes;
-mod pointers;
+mod migrate;
+pub(crate) mod pointers;
 mod policy;
 mod prune;
 mod recall;
@@ -14,7 +15,8 @@ mod reground;
 mod relations;
 mod render;
 mod restore;
-mod step;
+mod resume;
+pub(crate) mod step;
 mod summarize;
 pub(crate) mod table;
 
@@ -23,13 +25,14 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use self::contents::Contents;
+use self::contents::{Contents, Lossy};
 pub use self::{
-    contents::Derivation,
+    contents::{Derivation, Loss},
     discard::{Discard, Mutation},
     evict::{Evict, Selection},
     externalize::Externalize,
     lanes::{Lane, Lanes, Lender},
+    migrate::{LaneChange, Migration},
     policy::ChangePolicy,
     prune::{
         Advice, Apply, ApplyError, FallBack, FallBackError, Fallback, FellBack, FixedTemplate, Index,
@@ -40,13 +43,15 @@ pub use self::{
     reground::Reground,
     render::{Message, Shown},
     restore::Restore,
+    resume::{Recovered, Uncommitted, Unsaved},
     step::{Operation, Step},
     summarize::{Escalation, Finish, ModelAnswer, Summarize, SummaryText},
 };
+pub(crate) use self::{prune::strategy_named, step::at_once};
 use crate::{
-    Accounting, Budget, ByteEstimate, CachePrice, Certainty, CommitError, ContextState, Episode, EpisodeId, OpenError,
-    PolicyVersion, Prices, SpanId, TokenCounter, Tombstone,
-    record::{Event, FORMAT, LaneRecord},
+    Accounting, Budget, ByteEstimate, CachePrice, Certainty, CommitError, ContextState, Episode, JournalError,
+    OpenError, PolicyVersion, Prices, SpanId, TokenCounter, Tombstone,
+    journal::{self, Event, FORMAT, LaneRecord},
     rule::Open,
     store::{AsyncStore, Batch, Store},
     tool::RecallCall,
@@ -66,6 +71,10 @@ impl<St> fmt::Debug for Shared<St> {
 }
 
 impl<St> Shared<St> {
+    fn new(store: St, counter: impl TokenCounter + 'static, contents: Contents) -> Self {
+        Self { store, counter: Box::new(counter), contents: Mutex::new(contents) }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, Contents> {
         // Nothing of ours panics while it holds the lock; a counter of the user's that did left the contents unchanged.
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
@@ -77,7 +86,7 @@ impl<St> Shared<St> {
 /// Text enters through the [`lanes`](Self::lanes), is written to the store by
 /// [`externalize`](Lanes::externalize), and only then may leave, as a pointer that [`recall`](Self::recall) resolves.
 pub struct Window<C: ContextState, St> {
-    shared: Shared<St>,
+    pub(crate) shared: Shared<St>,
     state: C,
 }
 
@@ -91,6 +100,8 @@ pub enum Fidelity {
     Lossy {
         /// The number of the log record since which it is so.
         since: u64,
+        /// What broke it.
+        cause: Loss,
         /// The reason that was given.
         why: String,
     },
@@ -131,29 +142,17 @@ impl<C: ContextState, St> Window<C, St> {
     where
         St: AsyncStore,
     {
-        let bytes = episode.id.as_str().len();
-        if bytes == 0 || bytes > EpisodeId::MAX_BYTES {
-            return Err(OpenError::Name { bytes });
-        }
-        let budget = match episode.limits {
-            Some(limits) => Some(Budget::new(limits)?),
-            None => C::BUDGET,
-        };
-        if let Some(fault) = crate::policy::fault::<C>(budget) {
-            return Err(fault.into());
-        }
-        let mut contents = Contents::new(episode, C::LANES, budget);
-        contents.max_decision = crate::policy::max_decision::<C>();
-        contents.expect(&counter);
+        let mut contents = Contents::prepared::<C>(episode, &counter)?;
         let records = store.length(&contents.episode).await.map_err(CommitError::from)?;
         if records > 0 {
             return Err(OpenError::Exists { episode: contents.episode, records });
         }
-        let first = serde_json::to_vec(&opened::<C>(&contents)).map_err(CommitError::Record)?;
-        let batch = Batch::new(contents.episode.clone(), 0, Vec::new(), vec![first]);
+        let first = [opened::<C>(&contents, &counter), Event::Limited(contents.ceiling())];
+        let first = contents.sealed(&first).map_err(|error| CommitError::Record(error.into()))?;
+        let batch = Batch::new(contents.episode.clone(), 0, Vec::new(), vec![first.bytes]);
         store.commit(&batch).await.map_err(CommitError::from)?;
-        contents.length = 1;
-        let shared = Shared { store, counter: Box::new(counter), contents: Mutex::new(contents) };
+        contents.recorded(first.chain, 0, 0);
+        let shared = Shared::new(store, counter, contents);
         Ok(Self { shared, state: C::declare(crate::state::spans) })
     }
 
@@ -289,40 +288,26 @@ impl<C: ContextState, St> Window<C, St> {
 
     /// Whether everything that left can be brought back (rule R23).
     pub fn fidelity(&self) -> Fidelity {
-        match &self.shared.lock().lossy {
-            None => Fidelity::Reversible,
-            Some(lossy) => Fidelity::Lossy { since: lossy.record, why: lossy.reason.clone() },
-        }
-    }
-
-    /// How many spans were pushed and are not in the store yet: what a crash now would lose.
-    pub fn uncommitted(&self) -> usize {
-        self.shared.lock().fresh.len()
+        fidelity(&self.shared.lock())
     }
 
     /// Every tombstone of this episode, oldest first, read from the store. O(log of the episode).
     ///
     /// # Errors
     /// When the store cannot be read, or a record is damaged.
-    pub async fn tombstones_async(&self) -> Result<Vec<Tombstone>, CommitError>
+    pub async fn tombstones_async(&self) -> Result<Vec<Tombstone>, JournalError>
     where
         St: AsyncStore,
     {
         let episode = self.shared.lock().episode.clone();
-        let mut tombstones = Vec::new();
-        for record in self.shared.store.read(&episode, 0).await? {
-            if let Event::Evicted(tombstone) = serde_json::from_slice(&record).map_err(CommitError::Record)? {
-                tombstones.push(Tombstone(tombstone));
-            }
-        }
-        Ok(tombstones)
+        Ok(journal::tombstones(&self.shared.store, &episode).await?)
     }
 
     /// As [`tombstones_async`](Self::tombstones_async), on a store that answers at once.
     ///
     /// # Errors
     /// As [`tombstones_async`](Self::tombstones_async).
-    pub fn tombstones(&self) -> Result<Vec<Tombstone>, CommitError>
+    pub fn tombstones(&self) -> Result<Vec<Tombstone>, JournalError>
     where
         St: Store,
     {
@@ -342,13 +327,20 @@ impl<C: ContextState, St> fmt::Debug for Window<C, St> {
     }
 }
 
-fn opened<C: ContextState>(contents: &Contents) -> Event {
-    let lane =
-        |lane: &crate::LaneSpec| LaneRecord { name: lane.name().to_owned(), kind: lane.kind(), pinned: lane.pinned() };
+/// What can be said of everything that left.
+pub(crate) fn fidelity(contents: &Contents) -> Fidelity {
+    match &contents.lossy {
+        None => Fidelity::Reversible,
+        Some(Lossy { record, cause, reason }) => Fidelity::Lossy { since: *record, cause: *cause, why: reason.clone() },
+    }
+}
+
+fn opened<C: ContextState>(contents: &Contents, counter: &dyn TokenCounter) -> Event {
     Event::Opened {
         format: FORMAT,
         state: C::NAME.to_owned(),
-        lanes: contents.lanes.iter().map(lane).collect(),
+        lanes: LaneRecord::all(contents.lanes),
         policy: contents.policy.clone(),
+        probe: Contents::probe(counter),
     }
 }

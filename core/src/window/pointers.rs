@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Certainty, CounterError, SpanId, TokenCount};
 
 /// A pointer that covers every span from its key to `last`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) last: SpanId,
     /// What the pointer's own line costs.
@@ -16,8 +18,9 @@ pub(crate) struct Run {
 #[derive(Debug, Default)]
 pub(crate) struct Pointers(BTreeMap<SpanId, Run>);
 
-/// A change of the pointers, made ready before a commit and applied after it.
-#[derive(Debug)]
+/// A change of the pointers, made ready before a commit, recorded in it and applied after it: so a window that is resumed
+/// counts nothing again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Edit {
     /// The least certain count among the new pointers.
     pub(crate) certainty: Certainty,
@@ -111,6 +114,20 @@ impl Pointers {
         Ok(edit)
     }
 
+    /// The same pointers at the price they have now, where that is another.
+    pub(crate) fn priced_again(&self, price: Price<'_>) -> Result<Edit, CounterError> {
+        let mut edit = Edit::new();
+        for (first, run) in &self.0 {
+            let count = price(*first, run.last)?;
+            if count.tokens() != run.tokens {
+                edit.certainty = edit.certainty.max(count.certainty());
+                edit.remove.push(*first);
+                edit.insert.push((*first, Run { last: run.last, tokens: count.tokens() }));
+            }
+        }
+        Ok(edit)
+    }
+
     /// The tokens of the pointers that `edit` removes and of those that it adds.
     pub(crate) fn delta(&self, edit: &Edit) -> (u64, u64) {
         // A pointer can be named twice, by the neighbours on both its sides.
@@ -119,6 +136,14 @@ impl Pointers {
         removed.dedup();
         let gone = removed.iter().filter_map(|first| self.0.get(first)).map(|run| u64::from(run.tokens)).sum();
         (gone, edit.come())
+    }
+
+    /// The first span for which `edit` makes no sense: a pointer that is not there goes, or one covers spans that never were.
+    pub(crate) fn misses(&self, edit: &Edit, spans: u64) -> Option<SpanId> {
+        let gone = edit.remove.iter().find(|first| !self.0.contains_key(first)).copied();
+        let come =
+            |(first, run): &&(SpanId, Run)| first.number() == 0 || run.last < *first || run.last.number() > spans;
+        gone.or_else(|| edit.insert.iter().find(come).map(|(first, _)| *first))
     }
 
     /// Applies `edit`; gives the tokens of the pointers that went and of those that came.
@@ -131,6 +156,11 @@ impl Pointers {
 }
 
 impl Edit {
+    /// Whether it changes anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.remove.is_empty() && self.insert.is_empty()
+    }
+
     /// How many pointers it adds.
     pub(crate) fn added(&self) -> u64 {
         u64::try_from(self.insert.len()).unwrap_or(u64::MAX)

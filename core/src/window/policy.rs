@@ -1,7 +1,7 @@
 //! A change of model, prompt or policy is an event (rule R22).
 
 use super::{Operation, Shared, contents::Contents, step::Plan};
-use crate::{CommitError, PolicyVersion, TokenCounter, record::Event};
+use crate::{CommitError, PolicyVersion, TokenCounter, journal::Event};
 
 /// Logs a new policy version; see [`Window::change_policy`](crate::Window::change_policy).
 #[derive(Debug)]
@@ -15,16 +15,23 @@ impl<'w, St> Operation<'w, St> for ChangePolicy {
     fn plan(self, contents: &Contents, _: &dyn TokenCounter) -> Result<Plan<PolicyVersion>, CommitError> {
         let mut plan = Plan::new(self.0);
         if plan.effect != contents.policy {
-            plan.events.push(Event::PolicyChanged { policy: plan.effect.clone() });
+            plan.events.push(Event::PolicyChanged(plan.effect.clone()));
         }
         Ok(plan)
     }
 
     fn apply(policy: PolicyVersion, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) {
-        // What was decided under another policy is not applied under this one.
-        if contents.policy != policy {
-            contents.changes = contents.changes.saturating_add(1);
+        contents.under(policy);
+    }
+}
+
+impl Contents {
+    /// Another policy is in force: what was decided under the one before is not applied under it.
+    pub(crate) fn under(&mut self, policy: PolicyVersion) {
+        if self.policy != policy {
+            self.changes = self.changes.saturating_add(1);
+            self.policies = self.policies.saturating_add(1);
+            self.policy = policy;
         }
-        contents.policy = policy;
     }
 }

@@ -1,7 +1,7 @@
 //! Re-ground: the sources come back, the summary goes (rule R4).
 
 use super::{Operation, Shared, contents::Contents, pointers::Edit, step::Plan, table::Residency};
-use crate::{RestoreError, SpanId, TokenCounter, kind::Derived};
+use crate::{RestoreError, SpanId, TokenCounter, journal::Event, kind::Derived};
 
 /// Brings a summary's first-hand sources back; see [`Lane::reground`](crate::Lane::reground). Gives their ids.
 #[derive(Debug)]
@@ -33,7 +33,9 @@ impl<'w, St> Operation<'w, St> for Reground {
         let (sources, events) = contents.regrounding(summary)?;
         let fetch = contents.digests(&sources);
         let edit = contents.pointers.uncover(&[summary], &contents.price(counter))?;
-        Ok(Plan { fetch, events: events.into(), ..Plan::new(Regrounded { summary, sources, edit }) })
+        let pointed = (!edit.is_empty()).then(|| Event::Pointed(edit.clone()));
+        let events = events.into_iter().chain(pointed).collect();
+        Ok(Plan { fetch, events, ..Plan::new(Regrounded { summary, sources, edit }) })
     }
 
     fn apply(effect: Regrounded, fetched: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Vec<SpanId> {

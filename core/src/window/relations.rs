@@ -70,6 +70,11 @@ impl Exchanges {
         self.of(span).is_some_and(|exchange| exchange.open > 0)
     }
 
+    /// Every call without a result, oldest first.
+    pub(crate) fn open(&self) -> Vec<(SpanId, Arc<str>)> {
+        self.open.iter().map(|(call, span)| (*span, call.clone())).collect()
+    }
+
     /// A call of the exchange that has no result yet, for a message.
     pub(crate) fn pending(&self, span: SpanId) -> Option<&Arc<str>> {
         let first = self.first_of(span);
@@ -89,6 +94,8 @@ impl Exchanges {
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     last: BTreeMap<Arc<str>, SpanId>,
+    /// What each span read, for its record.
+    subjects: BTreeMap<SpanId, Arc<str>>,
     superseded: BTreeSet<SpanId>,
 }
 
@@ -96,7 +103,12 @@ impl Reads {
     /// A failed read supersedes nothing.
     pub(crate) fn enter(&mut self, span: SpanId, subject: Option<Arc<str>>, failed: bool) {
         let Some(subject) = subject.filter(|_| !failed) else { return };
+        self.subjects.insert(span, subject.clone());
         self.superseded.extend(self.last.insert(subject, span));
+    }
+
+    pub(crate) fn subject(&self, span: SpanId) -> Option<&Arc<str>> {
+        self.subjects.get(&span)
     }
 
     pub(crate) fn is_superseded(&self, span: SpanId) -> bool {

@@ -95,7 +95,7 @@ impl Contents {
                 _ if self.is_summary(span, entry) => None,
                 (Residency::Resident, _) => self.text(entry, Shown::Span(span)),
                 (Residency::Evicted, Some((last, tokens))) => Some(self.pointer(span, last, entry, tokens)),
-                (Residency::Discarded, _) => self.notice(span, entry),
+                (Residency::Discarded, _) => self.removed(span, entry),
                 _ => None,
             });
         }
@@ -115,6 +115,7 @@ impl Contents {
                 let run = self.pointers.get(summary)?;
                 Some(self.pointer(summary, run.last, entry, run.tokens))
             }
+            Residency::Discarded => self.removed(summary, entry),
             _ => None,
         }
     }
@@ -135,9 +136,9 @@ impl Contents {
         self.written(entry, self.pointer_text(first, last).into(), tokens, Shown::Pointer(first, last))
     }
 
-    fn notice(&self, span: SpanId, entry: &Entry) -> Option<Message> {
-        let discard = self.discarded.get(&span)?;
-        Some(self.written(entry, discard.notice.clone().into(), discard.count.tokens(), Shown::Discarded(span)))
+    fn removed(&self, span: SpanId, entry: &Entry) -> Option<Message> {
+        let gone = self.gone.get(&span)?;
+        Some(self.written(entry, gone.notice.clone().into(), gone.count.tokens(), Shown::Discarded(span)))
     }
 
     /// What the library itself says in a span's place, under the span's own role so that roles still alternate.

@@ -1,7 +1,7 @@
 //! Restore: from pointer back to text, verified.
 
 use super::{Operation, Shared, contents::Contents, pointers::Edit, step::Plan, table::Residency};
-use crate::{RestoreError, SpanId, TokenCounter, record::Event};
+use crate::{RestoreError, SpanId, TokenCounter, journal::Event};
 
 /// Puts evicted spans back; see [`Lane::restore`](crate::Lane::restore). Gives their ids.
 #[derive(Debug)]
@@ -20,7 +20,8 @@ impl<'w, St> Operation<'w, St> for Restore {
         let spans = contents.whole(spans, Residency::Evicted);
         let edit = contents.pointers.uncover(&spans, &contents.price(counter))?;
         let fetch = contents.digests(&spans);
-        let events = spans.iter().map(|span| Event::Restored { span: *span }).collect();
+        let events = spans.iter().map(|span| Event::Restored { span: *span });
+        let events = events.chain([Event::Pointed(edit.clone())]).collect();
         Ok(Plan { fetch, events, ..Plan::new((spans, edit)) })
     }
 

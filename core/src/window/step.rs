@@ -8,11 +8,11 @@ use std::{
 
 use super::{
     Shared,
-    contents::{Commit, Contents},
+    contents::{Commit, Contents, Loss},
 };
 use crate::{
-    CommitError, Content, SpanId, TokenCounter,
-    record::Event,
+    CommitError, Content, Digest, SpanId, TokenCounter,
+    journal::{Event, Sealed},
     store::{AsyncStore, Batch, Blob, Store, StoreError, fetch},
 };
 
@@ -53,16 +53,19 @@ pub trait Operation<'w, St>: Send + 'w {
 #[derive(Debug)]
 pub struct Plan<E> {
     /// Blobs to read and verify first.
-    pub(crate) fetch: Vec<crate::Digest>,
+    pub(crate) fetch: Vec<Digest>,
     /// Blobs to write, with the spans they belong to; read back after the commit.
     pub(crate) blobs: Vec<(SpanId, Blob)>,
+    /// Blobs that the store is to seal.
+    pub(crate) seals: Vec<Digest>,
+    /// What the commit's one record says; without any, nothing is committed.
     pub(crate) events: Vec<Event>,
     pub(crate) effect: E,
 }
 
 impl<E> Plan<E> {
     pub(crate) fn new(effect: E) -> Self {
-        Self { fetch: Vec::new(), blobs: Vec::new(), events: Vec::new(), effect }
+        Self { fetch: Vec::new(), blobs: Vec::new(), seals: Vec::new(), events: Vec::new(), effect }
     }
 }
 
@@ -123,12 +126,19 @@ impl<St> Drop for Committing<'_, St> {
     }
 }
 
+/// The record of a commit, with how many names and notes it takes along.
+struct Record {
+    sealed: Sealed,
+    along: (usize, usize),
+}
+
 impl<St: AsyncStore> Committing<'_, St> {
-    /// Commits blobs and records and reads the blobs back; the records wait for that where they must.
+    /// Commits blobs and the record and reads the blobs back; the record waits for that where it must.
     async fn write(
         &mut self,
         blobs: &[(SpanId, Blob)],
-        records: Vec<Vec<u8>>,
+        seals: Vec<Digest>,
+        record: Record,
         blobs_first: bool,
     ) -> Result<(), CommitError> {
         let (episode, length) = {
@@ -138,22 +148,22 @@ impl<St: AsyncStore> Committing<'_, St> {
         let mut written = blobs.iter().map(|(_, blob)| blob.clone()).collect();
         let blobs_first = blobs_first && !blobs.is_empty();
         if blobs_first {
-            self.commit(Batch::new(episode.clone(), length, std::mem::take(&mut written), Vec::new())).await?;
+            self.commit(&Batch::new(episode.clone(), length, std::mem::take(&mut written), Vec::new())).await?;
             read_back(&self.shared.store, blobs).await?;
         }
-        self.commit(Batch::new(episode, length, written, records)).await?;
+        let Record { sealed: Sealed { bytes, chain }, along: (names, notes) } = record;
+        let batch = Batch::new(episode, length, written, vec![bytes]).sealing(seals);
+        self.shared.lock().unanswered = Some(chain);
+        self.commit(&batch).await?;
+        self.shared.lock().recorded(chain, names, notes);
         if blobs_first { Ok(()) } else { read_back(&self.shared.store, blobs).await }
     }
 
-    async fn commit(&mut self, batch: Batch) -> Result<(), CommitError> {
+    async fn commit(&mut self, batch: &Batch) -> Result<(), CommitError> {
         self.unanswered = true;
-        let answer = self.shared.store.commit(&batch).await;
+        let answer = self.shared.store.commit(batch).await;
         self.unanswered = matches!(answer, Err(StoreError::Unacknowledged));
-        answer?;
-        let written = u64::try_from(batch.records().len()).unwrap_or(u64::MAX);
-        let mut contents = self.shared.lock();
-        contents.length = contents.length.saturating_add(written);
-        Ok(())
+        Ok(answer?)
     }
 }
 
@@ -162,22 +172,30 @@ where
     St: AsyncStore,
     O: Operation<'w, St>,
 {
-    let (plan, records, mut committing) = prepare(shared, operation)?;
-    let fetched = if plan.fetch.is_empty() {
+    let (Plan { fetch: wanted, blobs, seals, effect, .. }, mut committing, record) = prepare(shared, operation)?;
+    let fetched = if wanted.is_empty() {
         Vec::new()
     } else {
-        fetch(&shared.store, &plan.fetch).await.map_err(CommitError::from)?
+        fetch(&shared.store, &wanted).await.map_err(|error| unverified(shared, error))?
     };
-    if let Some(committing) = &mut committing {
-        committing.write(&plan.blobs, records, O::BLOBS_FIRST).await?;
+    if let (Some(committing), Some(record)) = (&mut committing, record) {
+        committing.write(&blobs, seals, record, O::BLOBS_FIRST).await?;
     }
     // The window stays reserved until the change is in it.
-    let done = O::apply(plan.effect, fetched, &mut shared.lock(), shared);
+    let done = O::apply(effect, fetched, &mut shared.lock(), shared);
     drop(committing);
     Ok(done)
 }
 
-type Prepared<'w, St, E> = (Plan<E>, Vec<Vec<u8>>, Option<Committing<'w, St>>);
+/// A span that the store does not give back breaks the claim that every span can be brought back.
+fn unverified<St>(shared: &Shared<St>, error: StoreError) -> CommitError {
+    if let StoreError::Missing { .. } | StoreError::Corrupt { .. } = error {
+        shared.lock().mark_lossy(Loss::Unverified, error.to_string());
+    }
+    error.into()
+}
+
+type Prepared<'w, St, E> = (Plan<E>, Option<Committing<'w, St>>, Option<Record>);
 
 /// Plans, and reserves the window for the commit when there is something to write. What only reads is never refused.
 fn prepare<'w, St, O>(shared: &'w Shared<St>, operation: O) -> Result<Prepared<'w, St, O::Effect>, O::Error>
@@ -187,7 +205,7 @@ where
     let mut contents = shared.lock();
     let plan = operation.plan(&contents, &*shared.counter)?;
     if plan.events.is_empty() {
-        return Ok((plan, Vec::new(), None));
+        return Ok((plan, None, None));
     }
     let episode = contents.episode.clone();
     match contents.commit {
@@ -195,14 +213,15 @@ where
         Commit::Running => return Err(CommitError::Busy { episode }.into()),
         Commit::Interrupted => return Err(CommitError::Interrupted { episode }.into()),
     }
-    let records = plan.events.iter().map(serde_json::to_vec).collect::<Result<_, _>>().map_err(CommitError::Record)?;
+    let sealed = contents.sealed(&plan.events).map_err(|error| CommitError::Record(error.into()))?;
+    let record = Record { sealed, along: contents.taken_along() };
     for (span, _) in &plan.blobs {
         if let Some(entry) = contents.table.get_mut(*span) {
             entry.offered = true;
         }
     }
     contents.commit = Commit::Running;
-    Ok((plan, records, Some(Committing { shared, unanswered: false })))
+    Ok((plan, Some(Committing { shared, unanswered: false }), Some(record)))
 }
 
 /// How many blobs are read back at once, so that a large externalization does not double the memory.

@@ -2,16 +2,16 @@
 
 use super::{
     Operation, Selection, Shared,
-    contents::{Contents, Derivation},
+    contents::{Contents, Derivation, Loss},
     step::Plan,
     table::{Entry, Residency},
 };
 use crate::{
     Content, CounterError, Digest, Origin, Role, SelectionError, SpanId, SummarizeError, SummaryTextError, TokenCount,
     TokenCounter, Tombstone, Unexplained,
+    journal::Event,
     kind::{Derived, Evictable},
     pointer::Ids,
-    record::Event,
     store::Blob,
 };
 
@@ -157,18 +157,18 @@ impl<'w, St> Operation<'w, St> for Summarize {
 
     fn apply(effect: Summarized, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> SpanId {
         let Summarized { entry, derivation, escalation } = effect;
-        let residency = if escalation.is_some() { Residency::Retired } else { Residency::Replaced };
-        for source in &derivation.sources {
-            contents.leave(*source, residency);
-            contents.unanchor(*source);
-        }
-        let span = contents.enter(entry);
-        contents.derivations.insert(span, derivation);
-        contents.anchor(span);
+        let span = contents.replace(entry, derivation);
         if let Some(reason) = escalation {
-            contents.mark_lossy(format!("{span} summarizes summaries: {reason}"));
+            contents.escalated(span, &reason);
         }
         span
+    }
+}
+
+impl Contents {
+    /// A summary of summaries is no way back to what was seen.
+    pub(crate) fn escalated(&mut self, span: SpanId, reason: &str) {
+        self.mark_lossy(Loss::Escalation, format!("{span} summarizes summaries: {reason}"));
     }
 }
 
@@ -232,11 +232,8 @@ fn events(
     escalation: Option<String>,
     tombstones: &[Tombstone],
 ) -> Vec<Event> {
-    let summary = entry.content.as_ref().map(|content| contents.span_record(span, entry, entry.digest, content));
-    let sources = sources.to_vec();
-    summary
-        .map(|summary| Event::Summarized { summary, sources, depth, escalation })
-        .into_iter()
-        .chain(tombstones.iter().map(|tombstone| Event::Evicted(tombstone.0.clone())))
-        .collect()
+    let summary = contents.span_record(span, entry, Some(entry.digest));
+    let first = Event::Summarized { summary, sources: sources.to_vec(), depth, escalation };
+    let tombstones = tombstones.iter().map(|tombstone| Event::Evicted(tombstone.record().clone()));
+    std::iter::once(first).chain(tombstones).collect()
 }

@@ -14,6 +14,8 @@ pub(crate) enum Residency {
     Discarded,
     /// A summary that was re-grounded or escalated.
     Retired,
+    /// It entered, and the process ended before a commit had it: only its number is known.
+    Unrecorded,
 }
 
 /// One span: 80 bytes beside its text.
@@ -49,11 +51,32 @@ impl Entry {
     }
 
     pub(crate) fn count(&self) -> TokenCount {
-        match self.certainty {
-            Certainty::Exact => TokenCount::exact(self.tokens),
-            Certainty::UpperBound => TokenCount::upper_bound(self.tokens),
-            Certainty::Estimate => TokenCount::estimate(self.tokens),
+        TokenCount::of(self.tokens, self.certainty)
+    }
+
+    /// A span of which only the number is known, after so many tokens.
+    pub(crate) fn unrecorded(start: u64) -> Self {
+        Self {
+            content: None,
+            digest: Digest::from_bytes([0; 32]),
+            start,
+            tokens: 0,
+            name: None,
+            lane: u16::MAX,
+            certainty: Certainty::Exact,
+            origin: Origin::Notice,
+            role: Role::System,
+            residency: Residency::Unrecorded,
+            durable: false,
+            offered: false,
+            text: false,
+            exchange: false,
         }
+    }
+
+    /// The same span, not committed yet, at another place.
+    pub(crate) fn again(&self, start: u64) -> Self {
+        Self { content: self.content.clone(), start, durable: false, ..*self }
     }
 
     pub(crate) fn end(&self) -> u64 {
@@ -113,6 +136,18 @@ impl Table {
         id
     }
 
+    /// Puts an entry in the place of one that is [unrecorded](Residency::Unrecorded).
+    pub(crate) fn fill(&mut self, id: SpanId, entry: Entry) {
+        if let Some((block, at)) = Self::place(id)
+            && let Some(block) = self.blocks.get_mut(block)
+            && let Some(place) = block.entries.get_mut(at)
+        {
+            let resident = entry.is_resident();
+            *place = entry;
+            block.mark(at, resident);
+        }
+    }
+
     /// Changes where a span's text is; gives the entry and whether it was resident.
     pub(crate) fn move_to(&mut self, id: SpanId, residency: Residency) -> Option<(&mut Entry, bool)> {
         let (block, at) = Self::place(id)?;
@@ -137,6 +172,10 @@ impl Table {
     pub(crate) fn get_mut(&mut self, id: SpanId) -> Option<&mut Entry> {
         let (block, at) = Self::place(id)?;
         self.blocks.get_mut(block)?.entries.get_mut(at)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (SpanId, &mut Entry)> {
+        (1..).map(SpanId::mint).zip(self.blocks.iter_mut().flat_map(|block| &mut block.entries))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SpanId, &Entry)> {

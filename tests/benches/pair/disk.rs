@@ -29,7 +29,7 @@ pub fn groups(inputs: &Inputs, size: usize) -> Vec<Group> {
     let mut window = Window::<Agent, _>::open_with(store.clone(), episode(), FourBytes).unwrap();
     push(&mut window, inputs.texts.iter().map(String::as_str));
     drop(window.lanes().externalize().wait().unwrap());
-    let records = store.read(&EpisodeId::new("e"), 1).unwrap();
+    let records = store.read(&EpisodeId::new("e"), 1, u64::MAX).unwrap();
     let texts = inputs.texts.iter().map(|text| (Digest::of(text.as_bytes()), text.clone()));
     let all: Group = texts.zip(records).map(|((digest, text), record)| (digest, text, record)).collect();
     all.chunks(size).map(<[_]>::to_vec).collect()

@@ -354,7 +354,7 @@ impl Side for Window {
     }
 
     fn trace(&self) -> (Vec<Vec<u8>>, u64) {
-        (self.store.read(&self.episode, 1).unwrap(), self.utilization)
+        (self.store.read(&self.episode, 1, u64::MAX).unwrap(), self.utilization)
     }
 
     fn shown(&self) -> Vec<String> {

@@ -56,7 +56,7 @@ impl Side for Typed {
     }
 
     fn trace(&self) -> (Vec<Vec<u8>>, u64) {
-        (self.store.read(&EpisodeId::new("e"), 1).unwrap(), self.window.utilization())
+        (self.store.read(&EpisodeId::new("e"), 1, u64::MAX).unwrap(), self.window.utilization())
     }
 
     fn shown(&self) -> Vec<String> {

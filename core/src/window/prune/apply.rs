@@ -3,8 +3,8 @@
 use super::{Preview, Proposal};
 use crate::{
     ApplyError, ProposalError, SelectionError, SpanId, TokenCounter, Tombstone,
-    accounting::PassRecord,
-    record::Event,
+    accounting::{Note, PassRecord},
+    journal::Event,
     store::Blob,
     window::{
         Operation, Shared,
@@ -125,17 +125,18 @@ impl<'w, St> Operation<'w, St> for Apply {
         let first = change.tombstones.iter().map(Tombstone::span).min().filter(|_| contents.cache.is_some());
         let cache = contents.cache_cost(first.map(|first| contents.tokens_before(first)));
         let pass = PassRecord { index, rationale, cache, ..change.pass(contents) };
-        let events = contents.events(Event::Pruned(pass.clone()), &change);
+        let note = Note::Passed { pass: pass.clone(), pointer: change.priced.each_pointer() };
+        let events = contents.events(note, &change);
         Ok(Plan { blobs: change.blobs.clone(), events, ..Plan::new(Applied { change: Some(change), pass }) })
     }
 
     fn apply(effect: Applied, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Outcome {
         let Applied { change, pass } = effect;
         let Some(change) = change else {
-            contents.ledger.unchanged(&pass);
+            contents.ledger.book(Note::Unchanged { at: pass.at, utilization: pass.after });
             return Outcome::Unchanged;
         };
-        contents.ledger.passed(&pass, change.priced.each_pointer());
+        contents.ledger.book(Note::Passed { pass: pass.clone(), pointer: change.priced.each_pointer() });
         Outcome::Pruned(contents.carry_out(change, pass))
     }
 }
@@ -220,7 +221,7 @@ impl Contents {
         Ok(Priced { evict, edit, summaries: made, rationale, gross, pointers, kept, before, after })
     }
 
-    pub(super) fn tokens_of(&self, spans: &[SpanId]) -> u64 {
+    pub(crate) fn tokens_of(&self, spans: &[SpanId]) -> u64 {
         let tokens = |span: &SpanId| self.table.get(*span).map_or(0, |entry| u64::from(entry.tokens));
         spans.iter().map(tokens).fold(0, u64::saturating_add)
     }
@@ -238,15 +239,18 @@ impl Contents {
     }
 
     /// What is committed: what happened, then the summaries, then the tombstones.
-    pub(super) fn events(&self, first: Event, change: &Change) -> Vec<Event> {
+    pub(super) fn events(&self, note: Note, change: &Change) -> Vec<Event> {
+        let Priced { summaries, rationale, edit, .. } = &change.priced;
         let mut events = Vec::with_capacity(change.tombstones.len().saturating_add(2));
-        events.push(first);
-        for Summary { span, entry, sources } in &change.priced.summaries {
-            let Some(content) = &entry.content else { continue };
-            let summary = self.span_record(*span, entry, entry.digest, content);
+        let after = summaries.last().map_or(self.table.next_id(), |summary| summary.span.next());
+        events.push(Event::Booked { note, written: rationale.is_some().then_some(after) });
+        events.extend(change.tombstones.iter().filter(|gone| gone.replaced_by().is_none()).map(evicted));
+        events.extend((!edit.is_empty()).then(|| Event::Pointed(edit.clone())));
+        for Summary { span, entry, sources } in summaries {
+            let summary = self.span_record(*span, entry, Some(entry.digest));
             events.push(Event::Summarized { summary, sources: sources.clone(), depth: 1, escalation: None });
         }
-        events.extend(change.tombstones.iter().map(|tombstone| Event::Evicted(tombstone.0.clone())));
+        events.extend(change.tombstones.iter().filter(|gone| gone.replaced_by().is_some()).map(evicted));
         events
     }
 
@@ -258,13 +262,7 @@ impl Contents {
         self.repoint(edit);
         let mut made = Vec::with_capacity(summaries.len());
         for Summary { entry, sources, .. } in summaries {
-            for source in &sources {
-                self.leave(*source, Residency::Replaced);
-            }
-            let span = self.enter(entry);
-            self.derivations.insert(span, Derivation { sources, depth: 1 });
-            self.anchor(span);
-            made.push(span);
+            made.push(self.replace(entry, Derivation { sources, depth: 1 }));
         }
         let rationale = rationale.map(|entry| self.enter(entry));
         self.fresh.extend(rationale);
@@ -276,4 +274,9 @@ impl Contents {
         let before = self.table.resident().take_while(|(other, _)| *other < span);
         before.map(|(_, entry)| u64::from(entry.tokens)).fold(0, u64::saturating_add)
     }
+}
+
+/// A tombstone as it is recorded.
+pub(super) fn evicted(tombstone: &Tombstone) -> Event {
+    Event::Evicted(tombstone.record().clone())
 }

@@ -3,6 +3,7 @@
 use super::Index;
 use crate::{
     Certainty, Prices, TokenCounter,
+    accounting::Note,
     gate::{Admitted, Ask, Held, Refused},
     tool::MAX_OFFERED,
     window::{
@@ -79,8 +80,8 @@ impl Contents {
 
     /// Books what a decision took; `taken` of what was offered, where the answer was accepted.
     pub(super) fn decided(&mut self, index: &Index, written: u64, taken: Option<u64>) {
-        let now = [self.pushed_tokens, self.request()];
-        self.ledger.decided(now, [index.tokens, written], taken, index.gross());
+        let (at, utilization, offered) = (self.pushed_tokens, self.request(), index.gross());
+        self.ledger.book(Note::Decided { at, utilization, index: index.tokens, rationale: written, taken, offered });
     }
 
     pub(super) fn refused(&mut self, refused: &Refused) -> u32 {

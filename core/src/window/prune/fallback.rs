@@ -9,10 +9,9 @@ use std::{
 use super::{Proposal, Report};
 use crate::{
     ApplyError, FallBackError, Origin, SpanId, SummarizeError, TokenCounter,
-    accounting::PassRecord,
+    accounting::{Note, PassRecord},
     gate::Refused,
     policy::Act,
-    record::Event,
     window::{
         Operation, Shared,
         candidates::{Class, Standing, Unit},
@@ -37,6 +36,12 @@ pub trait Fallback: sealed::Sealed + Act + Send + 'static {
     const TEMPLATE: bool = false;
     #[doc(hidden)]
     fn rank(contents: &Contents) -> impl Fn(&Unit) -> Rank;
+}
+
+/// A fallback's name read back from a log.
+pub(crate) fn strategy_named(name: &str) -> &'static str {
+    let known = [OldestFirst::NAME, LargestToolOutput::NAME, SupersededReads::NAME, FixedTemplate::NAME];
+    known.into_iter().find(|known| *known == name).unwrap_or("unknown")
 }
 
 /// Smaller leaves first.
@@ -155,8 +160,7 @@ impl<'w, St, B: Fallback> Operation<'w, St> for FallBack<B> {
         };
         let change = contents.change(chosen)?;
         let pass = change.pass(contents);
-        let first = Event::FellBack { strategy: B::NAME.into(), pass: pass.clone() };
-        let events = contents.events(first, &change);
+        let events = contents.events(Note::FellBack { strategy: B::NAME.into(), pass: pass.clone() }, &change);
         Ok(Plan { blobs: change.blobs.clone(), events, ..Plan::new(Freeing::Change(Box::new((change, pass)))) })
     }
 
@@ -166,7 +170,7 @@ impl<'w, St, B: Fallback> Operation<'w, St> for FallBack<B> {
             Freeing::Nothing(_) => contents.idle_as(),
             Freeing::Change(change) => {
                 let (change, pass) = *change;
-                contents.ledger.fell_back(B::NAME, &pass);
+                contents.ledger.book(Note::FellBack { strategy: B::NAME.into(), pass: pass.clone() });
                 FellBack::Freed(contents.carry_out(change, pass))
             }
         }

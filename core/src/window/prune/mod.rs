@@ -11,6 +11,7 @@ mod pass;
 mod proposal;
 mod undo;
 
+pub(crate) use self::fallback::strategy_named;
 pub use self::{
     admit::{Advice, Refusal},
     apply::{Apply, Outcome, Report},

@@ -3,7 +3,8 @@
 use super::Report;
 use crate::{
     RestoreError, SpanId, TokenCounter,
-    record::Event,
+    accounting::Note,
+    journal::Event,
     window::{Operation, Shared, contents::Contents, pointers::Edit, step::Plan, table::Residency},
 };
 
@@ -32,6 +33,7 @@ pub struct Undone {
     back: Vec<SpanId>,
     summaries: Vec<SpanId>,
     edit: Edit,
+    note: Note,
 }
 
 impl<'w, St> Operation<'w, St> for Undo {
@@ -58,19 +60,25 @@ impl<'w, St> Operation<'w, St> for Undo {
         }
         let edit = contents.pointers.uncover(&evicted, &contents.price(counter))?;
         let fetch = contents.digests(&back);
-        Ok(Plan { fetch, events, ..Plan::new(Undone { back, summaries, edit }) })
+        let before = contents.request();
+        let (gone, come) = contents.pointers.delta(&edit);
+        let after = before.saturating_add(come).saturating_add(contents.tokens_back(&back));
+        let after = after.saturating_sub(gone).saturating_sub(contents.tokens_of(&summaries));
+        let note = Note::Undone { at: contents.pushed_tokens, before, after };
+        events.extend((!edit.is_empty()).then(|| Event::Pointed(edit.clone())));
+        events.push(Event::Booked { note: note.clone(), written: None });
+        Ok(Plan { fetch, events, ..Plan::new(Undone { back, summaries, edit, note }) })
     }
 
     fn apply(effect: Undone, fetched: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Vec<SpanId> {
-        let Undone { mut back, summaries, edit } = effect;
-        let before = contents.request();
+        let Undone { mut back, summaries, edit, note } = effect;
         for summary in summaries {
             contents.retire(summary);
         }
         contents.repoint(edit);
         contents.come_back(&back, fetched);
         back.sort_unstable();
-        contents.ledger.undone(contents.pushed_tokens, before, contents.request());
+        contents.ledger.book(note);
         back
     }
 }

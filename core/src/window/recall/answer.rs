@@ -221,7 +221,7 @@ fn back<St>(
 fn note(residency: Residency, wanted: &Wanted, times: u32) -> String {
     let mut note = match residency {
         Residency::Resident if *wanted != Wanted::Whole => "; all of it is in the window, at its own place",
-        Residency::Resident | Residency::Evicted | Residency::Discarded => "",
+        Residency::Resident | Residency::Evicted | Residency::Discarded | Residency::Unrecorded => "",
         Residency::Replaced => "; a summary stands in its place, and `reground` of that brings it back",
         Residency::Retired => "; a summary that has left the window",
     }

@@ -5,7 +5,7 @@ mod excerpt;
 
 pub use self::answer::{AnswerRecall, RecallReply};
 use super::{Operation, Shared, contents::Contents, step::Plan, table::Residency};
-use crate::{Content, Digest, RecallError, SpanId, TokenCounter};
+use crate::{Content, Digest, RecallError, SelectionError, SpanId, TokenCounter};
 
 /// Reads a span's text; see [`Window::recall`](crate::Window::recall). Gives it as [`Recalled`].
 #[derive(Debug)]
@@ -45,8 +45,11 @@ impl<'w, St> Operation<'w, St> for Recall {
     fn plan(self, contents: &Contents, _: &dyn TokenCounter) -> Result<Plan<Found>, RecallError> {
         let Self(span) = self;
         let entry = contents.entry(span)?;
-        if let (Residency::Discarded, Some(discard)) = (entry.residency, contents.discarded.get(&span)) {
-            let (reason, recovery) = (discard.reason.clone(), discard.recovery.clone());
+        if entry.residency == Residency::Unrecorded {
+            return Err(SelectionError::Unrecorded { span }.into());
+        }
+        if let Some(gone) = contents.gone.get(&span) {
+            let (reason, recovery) = (gone.reason.clone(), gone.recovery.clone());
             return Err(RecallError::Discarded { span, reason, recovery });
         }
         let digest = entry.durable.then_some(entry.digest);

@@ -1,0 +1,236 @@
+//! A log in words: what its numbers refer to, resolved.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::{
+    Certainty, Digest, LaneSpec, Origin, PolicyVersion, PruneEvent, Role, SpanId, Tombstone,
+    journal::{Event, Fault, MutationRecord, SpanRecord, Tables},
+    kind::KindId,
+};
+
+/// One commit of an episode.
+#[derive(Clone, Debug, Serialize)]
+pub struct LogEntry {
+    /// Its number, from 0.
+    pub record: u64,
+    /// Milliseconds since 1970, by the clock of whoever wrote; `None` where there was none.
+    pub time: Option<u64>,
+    /// How many spans had entered the window before it.
+    pub spans: u64,
+    /// Tokens pushed since the episode began, after it.
+    pub pushed: u64,
+    /// What the window takes after it, in tokens, without the budget's fixed part.
+    pub utilization: u64,
+    /// What happened, in order.
+    pub happenings: Vec<Happening>,
+}
+
+/// One thing that happened to an episode.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Happening {
+    /// The episode began.
+    Opened {
+        /// The name of the state struct.
+        state: String,
+        /// Its lanes, with their kinds.
+        lanes: Vec<(&'static str, KindId)>,
+        /// The policy in force.
+        policy: PolicyVersion,
+    },
+    /// Another owner went on with it.
+    Resumed,
+    /// The budget in force, in tokens; all 0 for none.
+    Budget {
+        /// The most that a request may take.
+        limit: u64,
+        /// From where on pruning is due.
+        trigger: u64,
+        /// What every request takes beside the window.
+        fixed: u64,
+    },
+    /// A span became durable.
+    #[serde(rename = "externalized")]
+    Stored(SpanFacts),
+    /// A span left the window: for a pointer, or for a summary.
+    #[serde(rename = "evicted")]
+    Left(Tombstone),
+    /// A summary took the place of its sources.
+    Summarized {
+        /// The summary.
+        summary: SpanFacts,
+        /// The spans it stands for.
+        sources: Vec<SpanId>,
+        /// 1 for a summary of first-hand spans.
+        depth: u32,
+        /// Why summaries were summarized, where they were.
+        escalation: Option<String>,
+    },
+    /// A summary's sources came back.
+    Regrounded {
+        /// The summary, which left.
+        summary: SpanId,
+        /// The spans that came back.
+        sources: Vec<SpanId>,
+    },
+    /// A pointer became text again.
+    Restored {
+        /// The span.
+        span: SpanId,
+    },
+    /// A span was removed for good before the store had it.
+    Discarded {
+        /// The span.
+        span: SpanFacts,
+        /// Why.
+        reason: String,
+        /// What to do if it is needed.
+        recovery: String,
+    },
+    /// Spans were removed for good, from the store too.
+    Redacted {
+        /// The spans, all of one text.
+        spans: Vec<SpanId>,
+        /// Why.
+        reason: String,
+        /// What to do if it is needed.
+        recovery: String,
+        /// Who took it upon themselves, where a protected lane was redacted.
+        authority: Option<String>,
+    },
+    /// A new model, prompt or policy.
+    PolicyChanged {
+        /// The one in force from here on.
+        policy: PolicyVersion,
+    },
+    /// The lanes changed.
+    Migrated {
+        /// Why.
+        reason: String,
+        /// For each lane before, the one that it became.
+        lanes: Vec<(&'static str, &'static str)>,
+    },
+    /// What pruning did, or cost.
+    #[serde(rename = "pruning")]
+    Pruning(PruneEvent),
+}
+
+/// What is recorded of a span, beside its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SpanFacts {
+    /// The span.
+    pub span: SpanId,
+    /// Its lane.
+    pub lane: &'static str,
+    /// The kind of that lane.
+    pub kind: KindId,
+    /// Who said it.
+    pub origin: Origin,
+    /// Under which role it is sent.
+    pub role: Role,
+    /// The tool it came from.
+    pub name: Option<Arc<str>>,
+    /// Where it stands, in tokens pushed before it.
+    pub start: u64,
+    /// Its tokens.
+    pub tokens: u32,
+    /// How far that count can be trusted.
+    pub certainty: Certainty,
+    /// SHA-256 of its bytes; left out of a span that must not be guessed.
+    pub sha256: Option<Digest>,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Whether they are text.
+    pub text: bool,
+    /// What it read, where it said so.
+    pub reads: Option<Arc<str>>,
+}
+
+/// Where a span is now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Standing {
+    /// In the window.
+    Resident,
+    /// A pointer stands in its place.
+    Pointer,
+    /// A summary stands in its place.
+    Replaced {
+        /// The summary.
+        by: SpanId,
+    },
+    /// A summary whose sources came back, or that was summarized itself.
+    Retired,
+    /// Removed for good.
+    Gone {
+        /// Why.
+        reason: String,
+        /// What to do if it is needed.
+        recovery: String,
+    },
+    /// It entered, and no commit had it when its process ended.
+    Unrecorded,
+}
+
+impl SpanFacts {
+    pub(super) fn of(record: SpanRecord, tables: &Tables) -> Result<Self, Fault> {
+        let lane = tables.lane(record.lane).ok_or(Fault::Unknown { what: "lane" })?;
+        let name = record.name.map(|name| tables.name(name).cloned().ok_or(Fault::Unknown { what: "tool name" }));
+        let SpanRecord { span, origin, role, start, tokens, certainty, sha256, bytes, text, reads, .. } = record;
+        let (lane, kind, name) = (lane.name(), lane.kind(), name.transpose()?);
+        Ok(Self { span, lane, kind, origin, role, name, start, tokens, certainty, sha256, bytes, text, reads })
+    }
+}
+
+impl Happening {
+    /// An event in words; `None` where it says nothing to a reader. `tables` are as they were before it.
+    pub(super) fn of(event: Event, tables: &mut Tables) -> Result<Option<Self>, Fault> {
+        let before = tables.lanes();
+        tables.follow(&event);
+        let mutation = |mutation: MutationRecord| (mutation.reason, mutation.recovery);
+        Ok(Some(match event {
+            Event::Opened { state, policy, .. } => {
+                let lanes = tables.lanes().iter().map(|lane| (lane.name(), lane.kind())).collect();
+                Self::Opened { state, lanes, policy }
+            }
+            Event::Resumed => Self::Resumed,
+            Event::Limited(None) => return Ok(None),
+            Event::Limited(Some(ceiling)) => {
+                Self::Budget { limit: ceiling.limit, trigger: ceiling.trigger, fixed: ceiling.fixed }
+            }
+            Event::Externalized(span) => Self::Stored(SpanFacts::of(span, tables)?),
+            Event::Evicted(record) => {
+                let unknown = Fault::Unknown { what: "lane, tool name or policy" };
+                Self::Left(tables.tombstone(record).ok_or(unknown)?)
+            }
+            Event::Pointed(_) => return Ok(None),
+            Event::Summarized { summary, sources, depth, escalation } => {
+                Self::Summarized { summary: SpanFacts::of(summary, tables)?, sources, depth, escalation }
+            }
+            Event::Regrounded { summary, sources } => Self::Regrounded { summary, sources },
+            Event::Restored { span } => Self::Restored { span },
+            Event::Discarded { span, mutation: why } => {
+                let (reason, recovery) = mutation(why);
+                Self::Discarded { span: SpanFacts::of(span, tables)?, reason, recovery }
+            }
+            Event::Redacted { spans, mutations, authority } => {
+                let (reason, recovery) = mutations.into_iter().next().map(mutation).unwrap_or_default();
+                Self::Redacted { spans, reason, recovery, authority }
+            }
+            Event::PolicyChanged(policy) => Self::PolicyChanged { policy },
+            Event::Migrated { reason, to, .. } => {
+                let name = |lane: Option<&LaneSpec>| lane.map_or("?", LaneSpec::name);
+                let became = before.iter().zip(to).map(|(lane, to)| (lane.name(), name(tables.lane(to)))).collect();
+                Self::Migrated { reason, lanes: became }
+            }
+            Event::Booked { note, .. } => match note.event() {
+                Some(event) => Self::Pruning(event),
+                None => return Ok(None),
+            },
+        }))
+    }
+}

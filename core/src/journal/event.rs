@@ -1,0 +1,154 @@
+//! What a record says: the events of one commit, in the order they happened. The layout is positional: a new field is a
+//! new variant at the end, or a new [`FORMAT`](super::FORMAT).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Certainty, Digest, LaneSpec, Origin, PolicyVersion, Role, SpanId, TokenCount, accounting::Note, kind::KindId,
+    span::Part, window::pointers::Edit,
+};
+
+/// One thing that happened to an episode. Lanes, tool names and policies are given by their number in the log so far.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Event {
+    Opened {
+        format: u32,
+        state: String,
+        lanes: Vec<LaneRecord>,
+        policy: PolicyVersion,
+        probe: Probe,
+    },
+    /// A new owner: whoever wrote before it is [superseded](crate::CommitError::Superseded).
+    Resumed,
+    /// The limits in force since the episode was opened or resumed.
+    Limited(Option<Ceiling>),
+    Externalized(SpanRecord),
+    Evicted(TombstoneRecord),
+    /// How the pointers changed in this commit.
+    Pointed(Edit),
+    Summarized {
+        summary: SpanRecord,
+        sources: Vec<SpanId>,
+        depth: u32,
+        escalation: Option<String>,
+    },
+    Regrounded {
+        summary: SpanId,
+        sources: Vec<SpanId>,
+    },
+    Restored {
+        span: SpanId,
+    },
+    Discarded {
+        span: SpanRecord,
+        mutation: MutationRecord,
+    },
+    /// Spans of one text, each with what is shown in its place.
+    Redacted {
+        spans: Vec<SpanId>,
+        mutations: Vec<MutationRecord>,
+        authority: Option<String>,
+    },
+    PolicyChanged(PolicyVersion),
+    /// Other lanes from here on; `to` has for each lane before the one it became.
+    Migrated {
+        reason: String,
+        lanes: Vec<LaneRecord>,
+        to: Vec<u16>,
+    },
+    /// What pruning did or cost; `written` is the rationale that it put into the window.
+    Booked {
+        note: Note,
+        written: Option<SpanId>,
+    },
+}
+
+/// A lane as the log knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LaneRecord {
+    pub(crate) name: String,
+    pub(crate) kind: KindId,
+    pub(crate) pinned: bool,
+}
+
+impl LaneRecord {
+    pub(crate) fn all(lanes: &[LaneSpec]) -> Vec<Self> {
+        let one = |lane: &LaneSpec| Self { name: lane.name().to_owned(), kind: lane.kind(), pinned: lane.pinned() };
+        lanes.iter().map(one).collect()
+    }
+
+    pub(crate) fn is(&self, lane: &LaneSpec) -> bool {
+        (self.name.as_str(), self.kind, self.pinned) == (lane.name(), lane.kind(), lane.pinned())
+    }
+}
+
+/// What the episode's counter gives for a fixed text: another one would not add up (rule R25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Probe {
+    pub(crate) tokens: u32,
+    pub(crate) certainty: Certainty,
+}
+
+/// The budget's numbers that a reader of the log needs, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ceiling {
+    pub(crate) limit: u64,
+    pub(crate) trigger: u64,
+    pub(crate) fixed: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SpanRecord {
+    pub(crate) span: SpanId,
+    pub(crate) lane: u16,
+    pub(crate) origin: Origin,
+    pub(crate) role: Role,
+    pub(crate) name: Option<std::num::NonZeroU16>,
+    pub(crate) start: u64,
+    pub(crate) tokens: u32,
+    pub(crate) certainty: Certainty,
+    /// Left out of a span that must not be guessed.
+    pub(crate) sha256: Option<Digest>,
+    pub(crate) bytes: u64,
+    pub(crate) text: bool,
+    pub(crate) part: Part,
+    pub(crate) reads: Option<Arc<str>>,
+}
+
+impl SpanRecord {
+    pub(crate) fn end(&self) -> u64 {
+        self.start.saturating_add(u64::from(self.tokens))
+    }
+}
+
+/// A tombstone as it is written (rule R7): what [`Tombstone`](crate::Tombstone) tells, by number.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TombstoneRecord {
+    pub(crate) span: SpanId,
+    pub(crate) lane: u16,
+    pub(crate) name: Option<std::num::NonZeroU16>,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) policy: u32,
+    pub(crate) score: Option<f64>,
+    pub(crate) sha256: Digest,
+    pub(crate) derivation: Vec<SpanId>,
+    pub(crate) replaced_by: Option<SpanId>,
+}
+
+/// Why something is gone for good, what to do about it, and what its notice takes in the window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MutationRecord {
+    pub(crate) reason: String,
+    pub(crate) recovery: String,
+    pub(crate) tokens: u32,
+    pub(crate) certainty: Certainty,
+}
+
+impl MutationRecord {
+    pub(crate) fn count(&self) -> TokenCount {
+        TokenCount::of(self.tokens, self.certainty)
+    }
+}

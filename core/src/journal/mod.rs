@@ -1,0 +1,156 @@
+//! The journal: one record a commit, each sealed by a digest over all before it, and the window that they come to.
+//!
+//! A record is a version byte, the entry, and SHA-256 over the previous record's digest and both. So a record that was
+//! changed, removed or moved is found by whoever reads on, and the log of one episode is not taken for another's.
+
+mod error;
+mod event;
+mod replay;
+mod tables;
+
+use std::{sync::Arc, time::SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::error::{Fault, JournalError};
+pub(crate) use self::{
+    event::{Ceiling, Event, LaneRecord, MutationRecord, Probe, SpanRecord, TombstoneRecord},
+    replay::{Facts, Replay, Replayed, reader},
+    tables::Tables,
+};
+use crate::{Digest, EpisodeId, Tombstone, accounting::Note, store::AsyncStore};
+
+/// The version of the records; a log of another is refused.
+pub(crate) const FORMAT: u32 = 2;
+
+/// The first byte of every record.
+const VERSION: u8 = 2;
+
+/// What one commit did.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Entry {
+    /// Milliseconds since 1970, by the clock of whoever wrote; 0 where there is none.
+    pub(crate) time: u64,
+    /// How many spans had entered the window before it.
+    pub(crate) spans: u64,
+    /// Tool names that are new.
+    pub(crate) names: Vec<Arc<str>>,
+    /// What pruning did or cost since the last commit, without one of its own.
+    pub(crate) notes: Vec<Note>,
+    pub(crate) events: Vec<Event>,
+}
+
+/// [`Entry`] as it is written, without copies.
+#[derive(Debug, Serialize)]
+pub(crate) struct Draft<'a> {
+    pub(crate) time: u64,
+    pub(crate) spans: u64,
+    pub(crate) names: &'a [Arc<str>],
+    pub(crate) notes: &'a [Note],
+    pub(crate) events: &'a [Event],
+}
+
+/// A record ready to be committed.
+#[derive(Clone, Debug)]
+pub(crate) struct Sealed {
+    pub(crate) bytes: Vec<u8>,
+    /// The digest that the next record goes on from.
+    pub(crate) chain: Digest,
+}
+
+impl Draft<'_> {
+    pub(crate) fn seal(&self, after: &Digest) -> Result<Sealed, postcard::Error> {
+        let mut bytes = postcard::to_extend(self, vec![VERSION])?;
+        let chain = Digest::of_two(after.as_bytes(), &bytes);
+        bytes.extend_from_slice(chain.as_bytes());
+        Ok(Sealed { bytes, chain })
+    }
+}
+
+/// What the first record of an episode goes on from.
+pub(crate) fn beginning(episode: &EpisodeId) -> Digest {
+    Digest::of_two(b"keepspan log\0", episode.as_str().as_bytes())
+}
+
+/// The digest a record ends with.
+pub(crate) fn chain(record: &[u8]) -> Option<Digest> {
+    record.last_chunk().copied().map(Digest::from_bytes)
+}
+
+/// The blobs that a record's spans have.
+pub(crate) fn brings(record: &[u8], after: &Digest) -> Vec<Digest> {
+    let digest = |event: &Event| match event {
+        Event::Externalized(span) | Event::Summarized { summary: span, .. } => span.sha256,
+        _ => None,
+    };
+    open(record, after).map(|(entry, _)| entry.events.iter().filter_map(digest).collect()).unwrap_or_default()
+}
+
+/// Opens a record that goes on from `after`; gives its entry and what the next one goes on from.
+pub(crate) fn open(record: &[u8], after: &Digest) -> Result<(Entry, Digest), Fault> {
+    let (body, chain) = record.split_last_chunk::<32>().ok_or(Fault::Unreadable)?;
+    let chain = Digest::from_bytes(*chain);
+    if Digest::of_two(after.as_bytes(), body) != chain {
+        return Err(Fault::Chain);
+    }
+    match body.split_first() {
+        Some((&VERSION, entry)) => match postcard::take_from_bytes(entry) {
+            Ok((entry, [])) => Ok((entry, chain)),
+            _ => Err(Fault::Unreadable),
+        },
+        Some((found, _)) => Err(Fault::Version { found: *found, supported: VERSION }),
+        None => Err(Fault::Unreadable),
+    }
+}
+
+/// How many records are read at once: commits, so some thousands of spans.
+pub(crate) const PAGE: u64 = 256;
+
+/// Walks an episode's log from record `from` on, in pages, each record checked against the one before.
+pub(crate) async fn walk<S: AsyncStore>(
+    store: &S,
+    episode: &EpisodeId,
+    mut each: impl FnMut(u64, Entry, Digest) -> Result<(), Fault>,
+) -> Result<u64, JournalError> {
+    let (mut number, mut chain) = (0_u64, beginning(episode));
+    loop {
+        let page = store.read(episode, number, PAGE).await?;
+        for record in &page {
+            let done = open(record, &chain).and_then(|(entry, after)| {
+                chain = after;
+                each(number, entry, after)
+            });
+            done.map_err(|fault| JournalError::Record { episode: episode.clone(), record: number, fault })?;
+            number = number.saturating_add(1);
+        }
+        if page.is_empty() {
+            return Ok(number);
+        }
+    }
+}
+
+/// Every tombstone of an episode, oldest first.
+pub(crate) async fn tombstones<S: AsyncStore>(store: &S, episode: &EpisodeId) -> Result<Vec<Tombstone>, JournalError> {
+    let (mut tables, mut found) = (Tables::default(), Vec::new());
+    walk(store, episode, |_, entry, _| {
+        tables.enter(&entry);
+        for event in entry.events {
+            tables.follow(&event);
+            if let Event::Evicted(record) = event {
+                found.push(tables.tombstone(record).ok_or(Fault::Unknown { what: "lane, tool name or policy" })?);
+            }
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(found)
+}
+
+/// Milliseconds since 1970; 0 where there is no clock, or one that is before that.
+pub(crate) fn now() -> u64 {
+    if cfg!(all(target_family = "wasm", target_os = "unknown")) {
+        return 0;
+    }
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

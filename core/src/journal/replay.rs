@@ -1,0 +1,415 @@
+//! From records to the window that wrote them (rule R26). Every record is checked against those before it: a log that
+//! does not add up is refused, since what follows would rest on it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{Ceiling, Entry, Event, Fault, JournalError, MutationRecord, Probe, SpanRecord, TombstoneRecord, walk};
+use crate::{
+    Digest, Episode, EpisodeId, LaneSpec, SpanId,
+    kind::{Derived, Evictable, Kind as _},
+    span::Part,
+    state,
+    store::AsyncStore,
+    window::{
+        contents::{Contents, Derivation},
+        table::{Entry as Row, Residency},
+    },
+};
+
+/// A log, read as far as it goes.
+pub(crate) struct Replay {
+    contents: Contents,
+    known: &'static [LaneSpec],
+    /// Spans from this one on are left out, and what happened after it entered.
+    until: Option<SpanId>,
+    /// Rationales: what pruning wrote makes nothing older.
+    written: BTreeSet<SpanId>,
+    /// Their numbers, in case their texts are never committed.
+    reserved: BTreeSet<SpanId>,
+    /// Sources that a summary took the place of, until their tombstones come.
+    owed: BTreeSet<SpanId>,
+    parts: BTreeMap<SpanId, Part>,
+    reads: BTreeMap<SpanId, Arc<str>>,
+    /// What was removed for good after the moment that the log is read up to.
+    removed: Vec<(SpanId, MutationRecord)>,
+    facts: Facts,
+}
+
+/// What a log says beside the window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    /// The name of the state struct.
+    pub(crate) state: String,
+    pub(crate) probe: Option<Probe>,
+    pub(crate) ceiling: Option<Ceiling>,
+    /// How often the episode was resumed.
+    pub(crate) resumed: u64,
+}
+
+/// A window as its log has it; texts are still in the store.
+pub(crate) struct Replayed {
+    pub(crate) contents: Contents,
+    pub(crate) facts: Facts,
+}
+
+impl Replay {
+    /// Begins with an empty window of an episode. `known` saves the lanes from being kept twice.
+    pub(crate) fn over(contents: Contents, known: &'static [LaneSpec]) -> Self {
+        Self {
+            contents,
+            known,
+            until: None,
+            written: BTreeSet::new(),
+            reserved: BTreeSet::new(),
+            owed: BTreeSet::new(),
+            parts: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            removed: Vec::new(),
+            facts: Facts::default(),
+        }
+    }
+
+    /// The window as far as the log was read.
+    pub(crate) fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Goes no further than to the moment before this span entered.
+    pub(crate) fn until(self, span: SpanId) -> Self {
+        Self { until: Some(span), ..self }
+    }
+
+    /// Reads a whole log from the store, in pages. O(records), the texts not read.
+    pub(crate) async fn read<S: AsyncStore>(mut self, store: &S) -> Result<Replayed, JournalError> {
+        let episode = self.contents.episode.clone();
+        walk(store, &episode, |_, entry, chain| self.entry(entry, chain)).await?;
+        self.finish()
+    }
+
+    /// One commit.
+    pub(crate) fn entry(&mut self, entry: Entry, chain: Digest) -> Result<(), Fault> {
+        let first = self.contents.length == 0;
+        self.contents.recorded(chain, 0, entry.notes.len());
+        self.contents.names.replay(&entry.names).map_err(|_| Fault::Unknown { what: "tool name" })?;
+        for note in &entry.notes {
+            self.contents.ledger.replay(note);
+        }
+        // The window that a model saw when this span came from it had none of what came later.
+        let later = self.until.is_some_and(|until| entry.spans >= until.number());
+        for (at, event) in entry.events.into_iter().enumerate() {
+            if (first && at == 0) != matches!(event, Event::Opened { .. }) {
+                return Err(Fault::Opening);
+            }
+            match event {
+                Event::Externalized(span) if !self.is_after(span.span) => self.externalized(span)?,
+                Event::Externalized(_) => {}
+                event if !later => self.event(event)?,
+                // What the model saw then, and nobody can see now.
+                Event::Discarded { span, mutation } if !self.is_after(span.span) => {
+                    self.entered(&span, false)?;
+                    self.removed.push((span.span, mutation));
+                }
+                Event::Redacted { spans, mutations, .. } => self.removed.extend(spans.into_iter().zip(mutations)),
+                _ => {}
+            }
+        }
+        match self.owed.pop_first() {
+            Some(span) => Err(Fault::Contradicts { span, what: "a summary took its place, and no tombstone says so" }),
+            None => Ok(()),
+        }
+    }
+
+    fn is_after(&self, span: SpanId) -> bool {
+        self.until.is_some_and(|until| span >= until)
+    }
+
+    fn event(&mut self, event: Event) -> Result<(), Fault> {
+        let contents = &mut self.contents;
+        match event {
+            Event::Opened { format, state, lanes, policy, probe } => {
+                let supported = u8::try_from(super::FORMAT).unwrap_or(u8::MAX);
+                if format != super::FORMAT {
+                    return Err(Fault::Version { found: u8::try_from(format).unwrap_or(u8::MAX), supported });
+                }
+                contents.policy = policy;
+                contents.with_lanes(state::recorded(&lanes, self.known));
+                self.facts = Facts { state, probe: Some(probe), ..Facts::default() };
+            }
+            Event::Resumed => self.facts.resumed = self.facts.resumed.saturating_add(1),
+            Event::Limited(ceiling) => self.facts.ceiling = ceiling,
+            Event::Externalized(span) => self.externalized(span)?,
+            Event::Evicted(tombstone) => self.evicted(&tombstone)?,
+            Event::Pointed(edit) => {
+                if let Some(span) = contents.pointers.misses(&edit, contents.table.len()) {
+                    return Err(Fault::Contradicts {
+                        span,
+                        what: "a pointer that is not there goes, or covers nothing",
+                    });
+                }
+                contents.repoint(edit);
+            }
+            Event::Summarized { summary, sources, depth, escalation } => {
+                self.summarized(&summary, Derivation { sources, depth }, escalation)?;
+            }
+            Event::Regrounded { summary, sources } => self.regrounded(summary, &sources)?,
+            Event::Restored { span } => {
+                self.is(span, Residency::Evicted, "it comes back, and was no pointer")?;
+                self.contents.back(span);
+            }
+            Event::Discarded { span, mutation } => {
+                let id = span.span;
+                self.entered(&span, false)?;
+                self.contents.remove(id, &mutation);
+            }
+            Event::Redacted { spans, mutations, .. } => {
+                for (span, mutation) in spans.iter().zip(&mutations) {
+                    self.row(*span)?;
+                    self.contents.remove(*span, mutation);
+                }
+            }
+            Event::PolicyChanged(policy) => contents.under(policy),
+            Event::Migrated { lanes, to, .. } => {
+                let lanes = state::recorded(&lanes, self.known);
+                if to.len() != contents.lanes.len() || to.iter().any(|to| usize::from(*to) >= lanes.len()) {
+                    return Err(Fault::Unknown { what: "lane" });
+                }
+                contents.migrate(lanes, &to);
+            }
+            Event::Booked { note, written } => {
+                self.contents.ledger.replay(&note);
+                self.written.extend(written);
+                self.reserved.extend(written.filter(|span| !self.is_after(*span)));
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&self, span: SpanId) -> Result<&Row, Fault> {
+        self.contents.table.get(span).ok_or(Fault::NoSpan { span })
+    }
+
+    fn is(&self, span: SpanId, wanted: Residency, what: &'static str) -> Result<&Row, Fault> {
+        let row = self.row(span)?;
+        if row.residency == wanted { Ok(row) } else { Err(Fault::Contradicts { span, what }) }
+    }
+
+    /// A span that a commit brought. The same one again is a commit that was repeated after its answer was lost.
+    fn externalized(&mut self, record: SpanRecord) -> Result<(), Fault> {
+        let span = record.span;
+        match self.contents.table.get(span).filter(|row| row.residency != Residency::Unrecorded) {
+            Some(row) if row.durable && Some(row.digest) == record.sha256 && row.start == record.start => Ok(()),
+            Some(_) => Err(Fault::Contradicts { span, what: "it is recorded twice, and not the same" }),
+            None if record.sha256.is_none() => Err(Fault::Contradicts { span, what: "it has no digest" }),
+            None => self.entered(&record, true),
+        }
+    }
+
+    /// A row for a span, in its place.
+    fn entered(&mut self, record: &SpanRecord, durable: bool) -> Result<(), Fault> {
+        let (span, row) = (record.span, self.as_row(record, durable)?);
+        if row.start < self.contents.ends_before(span) {
+            return Err(Fault::Contradicts { span, what: "it begins before the span before it ends" });
+        }
+        self.contents.enter_at(span, row);
+        if !self.written.contains(&span) {
+            self.contents.newest = self.contents.newest.max(record.end());
+        }
+        if record.part != Part::None {
+            self.parts.insert(span, record.part.clone());
+        }
+        if let Some(subject) = &record.reads {
+            self.reads.insert(span, subject.clone());
+        }
+        Ok(())
+    }
+
+    fn as_row(&self, record: &SpanRecord, durable: bool) -> Result<Row, Fault> {
+        if record.span.number() == 0 {
+            return Err(Fault::NoSpan { span: record.span });
+        }
+        self.contents.lane(record.lane).ok_or(Fault::Unknown { what: "lane" })?;
+        if record.name.is_some_and(|name| self.contents.names.get(name).is_none()) {
+            return Err(Fault::Unknown { what: "tool name" });
+        }
+        Ok(Row {
+            content: None,
+            digest: record.sha256.unwrap_or(Digest::from_bytes([0; 32])),
+            start: record.start,
+            tokens: record.tokens,
+            name: record.name,
+            lane: record.lane,
+            certainty: record.certainty,
+            origin: record.origin,
+            role: record.role,
+            residency: Residency::Resident,
+            durable,
+            offered: durable,
+            text: record.text,
+            exchange: record.part != Part::None,
+        })
+    }
+
+    /// A tombstone says of its span what the span's own record said (rule R7).
+    fn evicted(&mut self, tombstone: &TombstoneRecord) -> Result<(), Fault> {
+        let span = tombstone.span;
+        let row = self.row(span)?;
+        let contradicts = |what| Err(Fault::Contradicts { span, what });
+        if !row.durable {
+            return contradicts("it left before the store had it");
+        }
+        if (tombstone.sha256, tombstone.start, tombstone.end, tombstone.lane)
+            != (row.digest, row.start, row.end(), row.lane)
+        {
+            return contradicts("its tombstone is of another text, place or lane");
+        }
+        if tombstone.policy != self.contents.policies {
+            return contradicts("its tombstone names a policy that was not in force");
+        }
+        if tombstone.derivation != self.contents.chain(span) {
+            return Err(Fault::Provenance { span, what: "its tombstone names other sources than it was made of" });
+        }
+        match (row.residency, tombstone.replaced_by) {
+            (Residency::Resident, None) => self.contents.leave(span, Residency::Evicted),
+            (Residency::Replaced | Residency::Retired, Some(by)) if self.replaced(span, by) => {
+                self.owed.remove(&span);
+            }
+            // A summary whose sources came back.
+            (Residency::Retired, None) => {}
+            _ => return contradicts("its tombstone does not fit where it was"),
+        }
+        Ok(())
+    }
+
+    fn replaced(&self, span: SpanId, by: SpanId) -> bool {
+        self.contents.derivations.get(&by).is_some_and(|derivation| derivation.sources.contains(&span))
+    }
+
+    /// A summary names sources that are there, and its true depth (rules R4 to R6).
+    fn summarized(
+        &mut self,
+        record: &SpanRecord,
+        derivation: Derivation,
+        escalation: Option<String>,
+    ) -> Result<(), Fault> {
+        let span = record.span;
+        let fault = |what| Err(Fault::Provenance { span, what });
+        let contents = &self.contents;
+        if span != contents.table.next_id() || record.sha256.is_none() {
+            return fault("it is not the next span, or has no digest");
+        }
+        let kind = |lane| contents.lane(lane).map(LaneSpec::kind);
+        if kind(record.lane) != Some(Derived::ID) {
+            return fault("it is in a lane that holds no summaries");
+        }
+        let wanted = if escalation.is_some() { Derived::ID } else { Evictable::ID };
+        let (mut tokens, mut deepest) = (0_u64, 0);
+        for source in &derivation.sources {
+            let row =
+                self.is(*source, Residency::Resident, "a summary takes its place, and it was not in the window")?;
+            if !row.durable || kind(row.lane) != Some(wanted) {
+                return fault("a source is not in the store, or in a lane that no summary replaces");
+            }
+            tokens = tokens.saturating_add(u64::from(row.tokens));
+            deepest = deepest.max(contents.derivations.get(source).map_or(0, |derivation| derivation.depth));
+        }
+        if derivation.sources.is_empty() || !derivation.sources.is_sorted_by(|one, other| one < other) {
+            return fault("it names no sources, or one twice");
+        }
+        if derivation.depth != deepest.saturating_add(1) || (derivation.depth > 1) != escalation.is_some() {
+            return fault("its depth is not one more than that of its sources");
+        }
+        if u64::from(record.tokens) >= tokens {
+            return fault("it is no smaller than its sources");
+        }
+        let row = self.as_row(record, true)?;
+        self.owed.extend(&derivation.sources);
+        self.contents.replace(row, derivation);
+        if let Some(reason) = escalation {
+            self.contents.escalated(span, &reason);
+        }
+        Ok(())
+    }
+
+    fn regrounded(&mut self, summary: SpanId, sources: &[SpanId]) -> Result<(), Fault> {
+        let row = self.row(summary)?;
+        if !matches!(row.residency, Residency::Resident | Residency::Evicted) {
+            return Err(Fault::Contradicts {
+                span: summary,
+                what: "its sources come back, and it was not in the window",
+            });
+        }
+        if sources.is_empty() || self.contents.roots(summary) != sources {
+            return Err(Fault::Provenance { span: summary, what: "its sources are not those that came back" });
+        }
+        self.contents.retire(summary);
+        for source in sources {
+            self.contents.back(*source);
+        }
+        Ok(())
+    }
+
+    /// Checks the whole, and gives the window.
+    pub(crate) fn finish(mut self) -> Result<Replayed, JournalError> {
+        let episode = self.contents.episode.clone();
+        if self.contents.length == 0 {
+            return Err(JournalError::NoEpisode { episode });
+        }
+        for span in std::mem::take(&mut self.reserved) {
+            self.contents.reserve(span);
+        }
+        let whole = |fault| JournalError::Whole { episode: episode.clone(), fault };
+        self.related().map_err(whole)?;
+        if let Some(span) = self.contents.unpointed() {
+            return Err(whole(Fault::Contradicts {
+                span,
+                what: "it left, and no pointer stands in its place; or the reverse",
+            }));
+        }
+        let Self { mut contents, facts, removed, .. } = self;
+        for (span, mutation) in &removed {
+            contents.remove(*span, mutation);
+        }
+        contents.gaps = contents
+            .table
+            .iter()
+            .filter(|(_, row)| row.residency == Residency::Unrecorded)
+            .map(|(span, _)| span)
+            .collect();
+        Ok(Replayed { contents, facts })
+    }
+
+    /// Exchanges and reads, in the order in which their spans entered, which need not be that of their records.
+    fn related(&mut self) -> Result<(), Fault> {
+        let Self { contents, parts, reads, .. } = self;
+        for (span, part) in std::mem::take(parts) {
+            if contents.exchanges.takes(&part).is_err() {
+                // Its call may have been lost with the process; without a gap nothing is.
+                if contents
+                    .table
+                    .iter()
+                    .take_while(|(id, _)| *id < span)
+                    .all(|(_, row)| row.residency != Residency::Unrecorded)
+                {
+                    return Err(Fault::Contradicts { span, what: "it is the result of a call that nobody made" });
+                }
+                if let Some(row) = contents.table.get_mut(span) {
+                    row.exchange = false;
+                }
+                continue;
+            }
+            contents.exchanges.enter(span, part);
+        }
+        for (span, subject) in std::mem::take(reads) {
+            contents.reads.enter(span, Some(subject), false);
+        }
+        Ok(())
+    }
+}
+
+/// An episode that only reads, so the policy is whatever the log says.
+pub(crate) fn reader(episode: &EpisodeId) -> Episode {
+    Episode { id: episode.clone(), ..Episode::new("", "") }
+}

@@ -1,0 +1,218 @@
+//! Other lanes than the episode was written with: told as a difference, and taken over only as a logged migration says.
+
+use std::fmt;
+
+use super::{candidates::Class, contents::Contents};
+use crate::{
+    LaneSpec, ResumeError, TokenCounter, Unexplained,
+    journal::{Event, LaneRecord},
+    kind::{Derived, Kind as _},
+    state::recorded,
+};
+
+/// How a struct's lanes differ from those an episode was written with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LaneChange {
+    /// The episode has no such lane.
+    Added {
+        /// The lane.
+        lane: String,
+    },
+    /// The struct has no such lane.
+    Removed {
+        /// The lane.
+        lane: String,
+        /// How many spans of the episode are in it.
+        spans: u64,
+    },
+    /// A lane is gone and one of the same kind is new: the same under another name, it seems.
+    Renamed {
+        /// The lane in the episode.
+        from: String,
+        /// The lane in the struct.
+        to: String,
+    },
+    /// The lane protects less than it did.
+    Weakened {
+        /// The lane in the struct.
+        lane: String,
+        /// What it was: `precondition`, `pinned precondition`.
+        from: String,
+        /// What it is.
+        to: String,
+    },
+    /// The lane protects more than it did, or is of another kind that protects as much.
+    Strengthened {
+        /// The lane in the struct.
+        lane: String,
+        /// What it was.
+        from: String,
+        /// What it is.
+        to: String,
+    },
+    /// The lane held summaries and does not, or the reverse: no migration does that.
+    Summaries {
+        /// The lane in the struct.
+        lane: String,
+    },
+}
+
+impl fmt::Display for LaneChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Added { lane } => write!(f, "`{lane}` is new"),
+            Self::Removed { lane, spans } => write!(f, "`{lane}` is gone ({spans} spans are in it)"),
+            Self::Renamed { from, to } => write!(f, "`{from}` seems to be `{to}` now"),
+            Self::Weakened { lane, from, to } => write!(f, "`{lane}` was `{from}` and is weakened to `{to}`"),
+            Self::Strengthened { lane, from, to } => write!(f, "`{lane}` was `{from}` and is `{to}`"),
+            Self::Summaries { lane } => write!(f, "`{lane}` held summaries and does not, or the reverse"),
+        }
+    }
+}
+
+/// The permission to go on with other lanes: explicit and logged, with the reason that an audit will read.
+///
+/// A lane that is new, or that protects more, needs nothing further. One that has another name is [renamed](Self::rename),
+/// and one that protects less is named as [weakened](Self::weaken): a precondition must not become evictable because
+/// somebody edited a struct.
+#[derive(Clone, Debug)]
+pub struct Migration {
+    reason: String,
+    renamed: Vec<(String, String)>,
+    weakened: Vec<String>,
+}
+
+impl Migration {
+    /// A migration with its reason.
+    ///
+    /// # Errors
+    /// When the reason is blank.
+    pub fn because(reason: impl Into<String>) -> Result<Self, Unexplained> {
+        let reason = reason.into();
+        if reason.trim().is_empty() {
+            return Err(Unexplained { what: "reason" });
+        }
+        Ok(Self { reason, renamed: Vec::new(), weakened: Vec::new() })
+    }
+
+    /// The spans of the episode's lane `from` go on in the struct's lane `to`.
+    #[must_use]
+    pub fn rename(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
+        self.renamed.push((from.into(), to.into()));
+        self
+    }
+
+    /// The struct's lane protects less than the episode's did, on purpose.
+    #[must_use]
+    pub fn weaken(mut self, lane: impl Into<String>) -> Self {
+        self.weakened.push(lane.into());
+        self
+    }
+
+    fn target<'a>(&'a self, lane: &'a str) -> &'a str {
+        self.renamed.iter().find(|(from, _)| from == lane).map_or(lane, |(_, to)| to)
+    }
+}
+
+/// Takes a replayed window over to the lanes of the struct; the events that say so.
+pub(super) fn migrate(
+    contents: &mut Contents,
+    lanes: &'static [LaneSpec],
+    migration: Option<Migration>,
+    counter: &dyn TokenCounter,
+) -> Result<Vec<Event>, ResumeError> {
+    let table = LaneRecord::all(lanes);
+    let before = recorded(&LaneRecord::all(contents.lanes), lanes);
+    if std::ptr::eq(before, lanes) {
+        contents.with_lanes(lanes);
+        return Ok(Vec::new());
+    }
+    let (to, changes) = compared(contents, lanes, migration.as_ref());
+    if !changes.is_empty() {
+        return Err(ResumeError::Lanes { episode: contents.episode.clone(), changes });
+    }
+    let reason = migration.map_or_else(|| "the same lanes in another order".to_owned(), |migration| migration.reason);
+    contents.migrate(lanes, &to);
+    let mut events = vec![Event::Migrated { reason, lanes: table, to }];
+    // A pointer names its lane, so under another name it is another text.
+    let edit = contents.pointers.priced_again(&contents.price(counter))?;
+    if !edit.is_empty() {
+        events.push(Event::Pointed(edit.clone()));
+        contents.repoint(edit);
+    }
+    Ok(events)
+}
+
+/// Where each lane goes, and what a migration would have to say and does not.
+fn compared(
+    contents: &Contents,
+    lanes: &'static [LaneSpec],
+    migration: Option<&Migration>,
+) -> (Vec<u16>, Vec<LaneChange>) {
+    let at = |name: &str| lanes.iter().position(|lane| lane.name() == name);
+    let target = |name: &'static str| migration.map_or(name, |migration| migration.target(name)).to_owned();
+    let (mut to, mut changes, mut gone) = (Vec::with_capacity(contents.lanes.len()), Vec::new(), Vec::new());
+    let mut reached = vec![false; lanes.len()];
+    for (index, old) in contents.lanes.iter().enumerate() {
+        let found = at(&target(old.name()));
+        to.push(found.and_then(|found| u16::try_from(found).ok()).unwrap_or(0));
+        match found.and_then(|found| Some((reached.get_mut(found)?, lanes.get(found)?))) {
+            Some((reached, new)) => {
+                *reached = true;
+                changes.extend(changed(contents, index, old, new, migration));
+            }
+            None => gone.push((index, old)),
+        }
+    }
+    let mut fresh: Vec<_> = lanes.iter().zip(reached).filter(|(_, reached)| !reached).map(|(lane, _)| lane).collect();
+    for (index, old) in gone {
+        let spans = contents.spans_in(index);
+        let alike = fresh.iter().position(|new| (new.kind(), new.pinned()) == (old.kind(), old.pinned()));
+        match alike.filter(|_| migration.is_none()).map(|alike| fresh.remove(alike)) {
+            Some(new) => changes.push(LaneChange::Renamed { from: old.name().to_owned(), to: new.name().to_owned() }),
+            None if spans > 0 || migration.is_none() => {
+                changes.push(LaneChange::Removed { lane: old.name().to_owned(), spans });
+            }
+            None => {}
+        }
+    }
+    if migration.is_none() {
+        changes.extend(fresh.into_iter().map(|new| LaneChange::Added { lane: new.name().to_owned() }));
+    }
+    (to, changes)
+}
+
+/// What is left to say about a lane that is in both.
+fn changed(
+    contents: &Contents,
+    index: usize,
+    old: &LaneSpec,
+    new: &LaneSpec,
+    migration: Option<&Migration>,
+) -> Option<LaneChange> {
+    if (old.kind(), old.pinned()) == (new.kind(), new.pinned()) {
+        return None;
+    }
+    let lane = new.name().to_owned();
+    if (old.kind() == Derived::ID) != (new.kind() == Derived::ID) && contents.spans_in(index) > 0 {
+        return Some(LaneChange::Summaries { lane });
+    }
+    let (from, to) = (described(old), described(new));
+    if Class::of(new) < Class::of(old) {
+        let said = migration.is_some_and(|migration| migration.weakened.contains(&lane));
+        return (!said).then_some(LaneChange::Weakened { lane, from, to });
+    }
+    migration.is_none().then_some(LaneChange::Strengthened { lane, from, to })
+}
+
+fn described(lane: &LaneSpec) -> String {
+    format!("{}{}", if lane.pinned() { "pinned " } else { "" }, lane.kind().attribute())
+}
+
+impl Contents {
+    fn spans_in(&self, lane: usize) -> u64 {
+        let spans = self.table.iter().filter(|(_, entry)| usize::from(entry.lane) == lane).count();
+        u64::try_from(spans).unwrap_or(u64::MAX)
+    }
+}
