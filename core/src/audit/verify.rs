@@ -1,6 +1,7 @@
 //! Verify: every record, every chain, every blob.
 
 use std::{
+    collections::HashSet,
     sync::{
         atomic::{AtomicUsize, Ordering},
         mpsc,
@@ -8,10 +9,11 @@ use std::{
     thread,
 };
 
-use super::History;
 use crate::{
     Digest, EpisodeId, JournalError, SpanId,
+    journal::{Event, Replay, reader, walk},
     store::{Store, StoreError},
+    window::{at_once, contents::Contents},
 };
 
 /// How far a verification is.
@@ -70,25 +72,24 @@ const GROUP: usize = 64;
 /// told after each group of blobs.
 pub fn verify<S: Store>(store: &S, episode: &EpisodeId, mut progress: impl FnMut(Progress)) -> Verified {
     let mut verified = Verified { records: 0, blobs: 0, bytes: 0, sealed: 0, faults: Vec::new() };
-    let history = match History::read(store, episode) {
-        Ok(history) => history,
+    let named = match Named::read(store, episode) {
+        Ok(named) => named,
         Err(error) => {
             verified.faults.push(Damage::Journal(error));
             return verified;
         }
     };
-    verified.records = u64::try_from(history.entries().len()).unwrap_or(u64::MAX);
-    let blobs = history.blobs();
-    let groups: Vec<_> = blobs.chunks(GROUP).collect();
+    verified.records = named.contents.length;
+    let groups: Vec<_> = named.blobs.chunks(GROUP).collect();
     let (next, (send, receive)) = (AtomicUsize::new(0), mpsc::channel());
     let workers = thread::available_parallelism().map_or(1, usize::from).min(groups.len());
-    let mut now = Progress { of: u64::try_from(blobs.len()).unwrap_or(u64::MAX), ..Progress::default() };
+    let mut now = Progress { of: count(named.blobs.len()), ..Progress::default() };
     thread::scope(|scope| {
         for _ in 0..workers {
-            let (next, groups, send, history) = (&next, &groups, send.clone(), &history);
+            let (next, groups, send, named) = (&next, &groups, send.clone(), &named);
             scope.spawn(move || {
                 while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if send.send(checked(store, history, group)).is_err() {
+                    if send.send(named.checked(store, group)).is_err() {
                         return;
                     }
                 }
@@ -107,6 +108,17 @@ pub fn verify<S: Store>(store: &S, episode: &EpisodeId, mut progress: impl FnMut
     verified
 }
 
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+/// The blobs that a log names.
+struct Named {
+    contents: Contents,
+    /// In the order in which they were written, which is that of the file.
+    blobs: Vec<Digest>,
+}
+
 #[derive(Default)]
 struct Checked {
     blobs: u64,
@@ -115,29 +127,47 @@ struct Checked {
     faults: Vec<Damage>,
 }
 
-fn checked<S: Store>(store: &S, history: &History, group: &[(Digest, Vec<SpanId>)]) -> Checked {
-    let digests: Vec<_> = group.iter().map(|(digest, _)| *digest).collect();
-    let mut all = Checked { blobs: u64::try_from(group.len()).unwrap_or(u64::MAX), ..Checked::default() };
-    // One that is missing spoils the read of its group, and then each is read alone.
-    let together = store.get_many(&digests).ok().filter(|found| found.len() == digests.len());
-    let mut found = together.map(Vec::into_iter);
-    for (digest, spans) in group {
-        let bytes = match &mut found {
-            Some(found) => found.next().ok_or(StoreError::Missing { digest: *digest }),
-            None => store.get(digest),
-        };
-        match bytes {
-            Ok(bytes) if Digest::of(&bytes) == *digest => {
-                all.bytes = all.bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-            }
-            Ok(_) => {
-                all.faults.push(Damage::Text { spans: spans.clone(), error: StoreError::Corrupt { digest: *digest } })
-            }
-            Err(StoreError::Sealed { .. }) if spans.iter().all(|span| history.is_gone(*span)) => {
-                all.sealed = all.sealed.saturating_add(1);
-            }
-            Err(error) => all.faults.push(Damage::Text { spans: spans.clone(), error }),
-        }
+impl Named {
+    fn read<S: Store>(store: &S, episode: &EpisodeId) -> Result<Self, JournalError> {
+        let mut replay = Replay::over(Contents::new(reader(episode), &[], None), &[]);
+        let (mut blobs, mut seen) = (Vec::new(), HashSet::new());
+        at_once(walk(store, episode, |_, entry, chain| {
+            blobs.extend(entry.events.iter().filter_map(Event::brings).filter(|digest| seen.insert(*digest)));
+            replay.entry(entry, chain)
+        }))?;
+        Ok(Self { contents: replay.finish()?.contents, blobs })
     }
-    all
+
+    fn spans(&self, digest: Digest) -> Vec<SpanId> {
+        let durable = self.contents.table.iter().filter(|(_, entry)| entry.durable && entry.digest == digest);
+        durable.map(|(span, _)| span).collect()
+    }
+
+    fn checked<S: Store>(&self, store: &S, group: &[Digest]) -> Checked {
+        let mut all = Checked { blobs: count(group.len()), ..Checked::default() };
+        // One that is missing spoils the read of its group, and then each is read alone.
+        let together = store.get_many(group).ok().filter(|found| found.len() == group.len());
+        let mut found = together.map(Vec::into_iter);
+        for digest in group {
+            let bytes = match &mut found {
+                Some(found) => found.next().ok_or(StoreError::Missing { digest: *digest }),
+                None => store.get(digest),
+            };
+            let error = match bytes {
+                Ok(bytes) if Digest::of(&bytes) == *digest => {
+                    all.bytes = all.bytes.saturating_add(count(bytes.len()));
+                    continue;
+                }
+                Ok(_) => StoreError::Corrupt { digest: *digest },
+                Err(error) => error,
+            };
+            let spans = self.spans(*digest);
+            let gone = |span: &SpanId| self.contents.gone.contains_key(span);
+            match error {
+                StoreError::Sealed { .. } if spans.iter().all(gone) => all.sealed = all.sealed.saturating_add(1),
+                error => all.faults.push(Damage::Text { spans, error }),
+            }
+        }
+        all
+    }
 }

@@ -65,6 +65,16 @@ pub(crate) enum Event {
     },
 }
 
+impl Event {
+    /// The blob that came with it.
+    pub(crate) fn brings(&self) -> Option<Digest> {
+        match self {
+            Self::Externalized(span) | Self::Summarized { summary: span, .. } => span.sha256,
+            _ => None,
+        }
+    }
+}
+
 /// A lane as the log knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaneRecord {
