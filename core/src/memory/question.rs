@@ -173,5 +173,5 @@ fn link(contents: &Contents, span: SpanId, entry: &Entry, tool: &Arc<str>, call:
 /// Whether the call that the turn `span` makes has no result yet.
 fn is_open(contents: &Contents, span: SpanId, call: &Arc<str>) -> bool {
     let answers = |other: &SpanId| matches!(contents.exchanges.part(*other), Some(Part::Answers(id)) if id == call);
-    contents.exchanges.is_pending(span) && !contents.exchanges.unit(span).is_some_and(|unit| unit.iter().any(answers))
+    !contents.exchanges.unit(span).is_some_and(|unit| unit.iter().any(answers))
 }
