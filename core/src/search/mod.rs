@@ -5,6 +5,8 @@
 //! not made of such words (Chinese, Japanese), and for an answer that can be "never", ask the record:
 //! [`Window::ask`] with [`Question::text`](crate::Question::text).
 //!
+//! The index is SQLite's FTS5, compiled in: it needs a C compiler, and a program has one version of `libsqlite3-sys` only.
+//!
 //! ```
 //! # use keepspan::{ContextState, Episode, NewSpan, Spans, Window, store::MemoryStore};
 //! use keepspan::search::Search;
