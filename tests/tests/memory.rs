@@ -199,6 +199,26 @@ fn a_sealed_text_may_be_it() -> Outcome {
 }
 
 #[test]
+fn what_was_redacted_was_here_and_says_why_it_is_gone() -> Outcome {
+    let mut window = window()?;
+    let lanes = window.lanes();
+    let (key, copy) = (lanes.work.push("API_KEY=hunter2")?, lanes.work.push("API_KEY=hunter2")?);
+    let filler = lanes.work.push("filler ".repeat(20))?;
+    let lanes = lanes.externalize().wait()?;
+    lanes.work.summarize([copy, filler], summary("a key was set")?, &lanes.recap).wait()?;
+    lanes.work.redact(key, Mutation::new("leaked key", "ask the operator")?).wait()?;
+    drop(lanes);
+    let Memory::Recorded { spans, more: Some(Doubt::Lossy { .. }) } = window.ask(&Question::exact("API_KEY=hunter2"))
+    else {
+        return Err("it was here".into());
+    };
+    assert_eq!(ids(&spans), [key, copy]);
+    assert!(spans.iter().all(|found| matches!(found, Whereabouts::Discarded { .. })), "{spans:?}");
+    assert!(matches!(window.ask(&Question::text("hunter2")), Memory::Unknown { why: Doubt::Lossy { .. } }));
+    Ok(())
+}
+
+#[test]
 fn after_a_commit_without_an_answer_nothing_is_never() -> Outcome {
     let store = Arc::new(Faulty::default());
     let mut window = Window::<Agent, _>::open(store.clone(), Episode::new("e", "p"))?;
