@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     Certainty, Digest, LaneSpec, Origin, PolicyVersion, PruneEvent, Role, SpanId, Tombstone,
-    journal::{Event, Fault, MutationRecord, SpanRecord, Tables},
+    journal::{Ceiling, Event, Fault, MutationRecord, SpanRecord, Tables},
     kind::KindId,
 };
 
@@ -198,9 +198,9 @@ impl Happening {
                 Self::Opened { state, lanes, policy }
             }
             Event::Resumed => Self::Resumed,
-            Event::Limited(None) => return Ok(None),
-            Event::Limited(Some(ceiling)) => {
-                Self::Budget { limit: ceiling.limit, trigger: ceiling.trigger, fixed: ceiling.fixed }
+            Event::Limited(ceiling) => {
+                let Ceiling { limit, trigger, fixed } = ceiling.unwrap_or_default();
+                Self::Budget { limit, trigger, fixed }
             }
             Event::Externalized(span) => Self::Stored(SpanFacts::of(span, tables)?),
             Event::Evicted(record) => {

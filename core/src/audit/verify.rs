@@ -11,8 +11,8 @@ use std::{
 
 use crate::{
     Digest, EpisodeId, JournalError, SpanId,
-    journal::{Event, Replay, reader, walk},
-    store::{Store, StoreError},
+    journal::{Entry, Event, Fault, PAGE, Replay, chain, follows, read, reader, walk},
+    store::{AsyncStore, Store, StoreError},
     window::{at_once, contents::Contents},
 };
 
@@ -48,7 +48,7 @@ pub struct Verified {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// The log itself; what comes after that record was not read.
+    /// A record of the log. After the first, only digests are checked: no window can be rebuilt from there on.
     #[error(transparent)]
     Journal(JournalError),
     /// The text of these spans.
@@ -71,15 +71,8 @@ const GROUP: usize = 64;
 /// Reads an episode's whole log and every blob it names, on all cores, and checks digests, chains and derivations. `progress` is
 /// told after each group of blobs.
 pub fn verify<S: Store>(store: &S, episode: &EpisodeId, mut progress: impl FnMut(Progress)) -> Verified {
-    let mut verified = Verified { records: 0, blobs: 0, bytes: 0, sealed: 0, faults: Vec::new() };
-    let named = match Named::read(store, episode) {
-        Ok(named) => named,
-        Err(error) => {
-            verified.faults.push(Damage::Journal(error));
-            return verified;
-        }
-    };
-    verified.records = named.contents.length;
+    let (named, faults) = Named::read(store, episode);
+    let mut verified = Verified { records: named.records, blobs: 0, bytes: 0, sealed: 0, faults };
     let groups: Vec<_> = named.blobs.chunks(GROUP).collect();
     let (next, (send, receive)) = (AtomicUsize::new(0), mpsc::channel());
     let workers = thread::available_parallelism().map_or(1, usize::from).min(groups.len());
@@ -114,7 +107,9 @@ fn count(length: usize) -> u64 {
 
 /// The blobs that a log names.
 struct Named {
+    /// As far as the log adds up.
     contents: Contents,
+    records: u64,
     /// In the order in which they were written, which is that of the file.
     blobs: Vec<Digest>,
 }
@@ -128,14 +123,27 @@ struct Checked {
 }
 
 impl Named {
-    fn read<S: Store>(store: &S, episode: &EpisodeId) -> Result<Self, JournalError> {
+    /// Reads a log to its end, whatever is wrong with it.
+    fn read<S: Store>(store: &S, episode: &EpisodeId) -> (Self, Vec<Damage>) {
         let mut replay = Replay::over(Contents::new(reader(episode), &[], None), &[]);
         let (mut blobs, mut seen) = (Vec::new(), HashSet::new());
-        at_once(walk(store, episode, |_, entry, chain| {
+        let mut collect = |entry: &Entry| {
             blobs.extend(entry.events.iter().filter_map(Event::brings).filter(|digest| seen.insert(*digest)));
+        };
+        let whole = at_once(walk(store, episode, |_, entry, chain| {
+            collect(&entry);
             replay.entry(entry, chain)
-        }))?;
-        Ok(Self { contents: replay.finish()?.contents, blobs })
+        }));
+        let (records, faults) = match whole {
+            Ok(records) => (records, replay.settle().err().map(Damage::Journal).into_iter().collect()),
+            Err(JournalError::Record { record, episode, fault }) => {
+                let mut faults =
+                    vec![Damage::Journal(JournalError::Record { record, episode: episode.clone(), fault })];
+                (at_once(rest(store, &episode, record, &mut collect, &mut faults)), faults)
+            }
+            Err(error) => (0, vec![Damage::Journal(error)]),
+        };
+        (Self { contents: replay.replayed().contents, records, blobs }, faults)
     }
 
     fn spans(&self, digest: Digest) -> Vec<SpanId> {
@@ -169,5 +177,41 @@ impl Named {
             }
         }
         all
+    }
+}
+
+/// What can still be said of a log beyond its first fault, `from`: which records do not follow or cannot be read, and what
+/// blobs the others name. Gives the number of records.
+async fn rest<S: Store>(
+    store: &S,
+    episode: &EpisodeId,
+    from: u64,
+    collect: &mut impl FnMut(&Entry),
+    faults: &mut Vec<Damage>,
+) -> u64 {
+    let (mut number, mut before) = (from, None);
+    loop {
+        let page = match AsyncStore::read(store, episode, number, PAGE).await {
+            Ok(page) if page.is_empty() => return number,
+            Ok(page) => page,
+            Err(error) => {
+                faults.push(Damage::Journal(error.into()));
+                return number;
+            }
+        };
+        for record in &page {
+            let linked = before.is_none_or(|before| follows(record, &before));
+            let entry = read(record);
+            let fault = if linked { entry.as_ref().err().cloned() } else { Some(Fault::Chain) };
+            // The first one is told already.
+            if let Some(fault) = fault.filter(|_| number > from) {
+                faults.push(Damage::Journal(JournalError::Record { episode: episode.clone(), record: number, fault }));
+            }
+            if let Ok((entry, _)) = &entry {
+                collect(entry);
+            }
+            before = chain(record);
+            number = number.saturating_add(1);
+        }
     }
 }

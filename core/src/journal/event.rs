@@ -102,7 +102,7 @@ pub(crate) struct Probe {
 }
 
 /// The budget's numbers that a reader of the log needs, in tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ceiling {
     pub(crate) limit: u64,
     pub(crate) trigger: u64,

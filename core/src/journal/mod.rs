@@ -18,7 +18,7 @@ pub(crate) use self::{
     event::{Ceiling, Event, LaneRecord, MutationRecord, Probe, SpanRecord, TombstoneRecord},
     replay::{Facts, Replay, Replayed, reader},
     tables::Tables,
-    walk::walk,
+    walk::{PAGE, walk},
 };
 use crate::{Digest, EpisodeId, Tombstone, accounting::Note, store::AsyncStore};
 
@@ -90,13 +90,13 @@ fn open(record: &[u8], after: &Digest) -> Result<(Entry, Digest), Fault> {
 }
 
 /// Whether a record goes on from `after`.
-fn follows(record: &[u8], after: &Digest) -> bool {
+pub(crate) fn follows(record: &[u8], after: &Digest) -> bool {
     let parts = record.split_last_chunk::<32>();
     parts.is_some_and(|(body, chain)| Digest::of_two(after.as_bytes(), body).as_bytes() == chain)
 }
 
 /// A record's entry, and what the next one goes on from, unchecked.
-fn read(record: &[u8]) -> Result<(Entry, Digest), Fault> {
+pub(crate) fn read(record: &[u8]) -> Result<(Entry, Digest), Fault> {
     let (body, chain) = record.split_last_chunk::<32>().ok_or(Fault::Unreadable)?;
     match body.split_first() {
         Some((&VERSION, entry)) => match postcard::take_from_bytes(entry) {

@@ -19,6 +19,9 @@ use crate::{
     },
 };
 
+/// No process pushes so many spans without a commit: a record that says so is damaged, and is not to fill the memory.
+const MOST_LOST: u64 = 1 << 24;
+
 /// A log, read as far as it goes.
 pub(crate) struct Replay {
     contents: Contents,
@@ -29,6 +32,8 @@ pub(crate) struct Replay {
     written: BTreeSet<SpanId>,
     /// Their numbers, in case their texts are never committed.
     reserved: BTreeSet<SpanId>,
+    /// How many spans had entered, whether a commit ever had them or not.
+    entered: u64,
     /// Sources that a summary took the place of, until their tombstones come.
     owed: BTreeSet<SpanId>,
     parts: BTreeMap<SpanId, Part>,
@@ -64,6 +69,7 @@ impl Replay {
             until: None,
             written: BTreeSet::new(),
             reserved: BTreeSet::new(),
+            entered: 0,
             owed: BTreeSet::new(),
             parts: BTreeMap::new(),
             reads: BTreeMap::new(),
@@ -96,6 +102,10 @@ impl Replay {
         self.contents.names.replay(&entry.names).map_err(|_| Fault::Unknown { what: "tool name" })?;
         for note in &entry.notes {
             self.contents.ledger.replay(note);
+        }
+        self.entered = self.entered.max(entry.spans);
+        if self.entered.saturating_sub(self.contents.table.len()) > MOST_LOST {
+            return Err(Fault::Unreadable);
         }
         // The window that a model saw when this span came from it had none of what came later.
         let later = self.until.is_some_and(|until| entry.spans >= until.number());
@@ -353,32 +363,35 @@ impl Replay {
 
     /// Checks the whole, and gives the window.
     pub(crate) fn finish(mut self) -> Result<Replayed, JournalError> {
+        self.settle()?;
+        Ok(self.replayed())
+    }
+
+    /// Checks the whole: what can only be seen at the end.
+    pub(crate) fn settle(&mut self) -> Result<(), JournalError> {
         let episode = self.contents.episode.clone();
         if self.contents.length == 0 {
             return Err(JournalError::NoEpisode { episode });
         }
-        for span in std::mem::take(&mut self.reserved) {
-            self.contents.reserve(span);
-        }
-        let whole = |fault| JournalError::Whole { episode: episode.clone(), fault };
-        self.related().map_err(whole)?;
-        if let Some(span) = self.contents.unpointed() {
-            return Err(whole(Fault::Contradicts {
-                span,
-                what: "it left, and no pointer stands in its place; or the reverse",
-            }));
-        }
+        let last = self.until.map_or(self.entered, |until| self.entered.min(until.number().saturating_sub(1)));
+        let reserved = std::mem::take(&mut self.reserved).into_iter().chain([SpanId::mint(last)]);
+        reserved.for_each(|span| self.contents.reserve(span));
+        let done = self.related().and_then(|()| match self.contents.unpointed() {
+            None => Ok(()),
+            Some(span) => Err(Fault::Contradicts { span, what: "it is a pointer without a line, or the reverse" }),
+        });
+        done.map_err(|fault| JournalError::Whole { episode, fault })
+    }
+
+    /// The window, as far as the log was read.
+    pub(crate) fn replayed(self) -> Replayed {
         let Self { mut contents, facts, removed, .. } = self;
         for (span, mutation) in &removed {
             contents.remove(*span, mutation);
         }
-        contents.gaps = contents
-            .table
-            .iter()
-            .filter(|(_, row)| row.residency == Residency::Unrecorded)
-            .map(|(span, _)| span)
-            .collect();
-        Ok(Replayed { contents, facts })
+        let missing = contents.table.iter().filter(|(_, row)| row.residency == Residency::Unrecorded);
+        contents.gaps = missing.map(|(span, _)| span).collect();
+        Replayed { contents, facts }
     }
 
     /// Exchanges and reads, in the order in which their spans entered, which need not be that of their records.
@@ -387,12 +400,8 @@ impl Replay {
         for (span, part) in std::mem::take(parts) {
             if contents.exchanges.takes(&part).is_err() {
                 // Its call may have been lost with the process; without a gap nothing is.
-                if contents
-                    .table
-                    .iter()
-                    .take_while(|(id, _)| *id < span)
-                    .all(|(_, row)| row.residency != Residency::Unrecorded)
-                {
+                let gap = |(id, row): (SpanId, &Row)| id < span && row.residency == Residency::Unrecorded;
+                if !contents.table.iter().any(gap) {
                     return Err(Fault::Contradicts { span, what: "it is the result of a call that nobody made" });
                 }
                 if let Some(row) = contents.table.get_mut(span) {

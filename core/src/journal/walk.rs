@@ -6,7 +6,7 @@ use super::{Entry, Fault, JournalError, beginning, chain, follows, read};
 use crate::{Digest, EpisodeId, store::AsyncStore};
 
 /// How many records are read at once: commits, so some thousands of spans.
-const PAGE: u64 = 256;
+pub(crate) const PAGE: u64 = 256;
 
 /// From how many bytes on a page is worth a second thread.
 const LARGE: usize = 64 << 10;
