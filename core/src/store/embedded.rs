@@ -923,6 +923,36 @@ mod tests {
         }
     }
 
+    /// What a commit replaced is free only after the next one, and where that lies depends on the commits before.
+    #[test]
+    fn no_byte_of_what_was_sealed_is_in_the_file_whatever_was_committed_before() {
+        for history in 1..=40 {
+            let (folder, key) = (folder(), key());
+            let path = folder.path().join("store");
+            let store = EmbeddedStore::open(&path).unwrap();
+            let (mut length, mut number, mut seals) = (0, 0, Vec::new());
+            for commit in 0..history % 13 + 1 {
+                let mut blobs = Vec::new();
+                for _ in 0..(history * 7 + commit * 5) % 30 + 1 {
+                    number += 1;
+                    let size = [60, 150, 700, 3_000, 4_200, 9_000, 66_000][(number * history + commit) % 7];
+                    blobs.push(if number % 6 == 0 {
+                        secret(&key, number as u64, size)
+                    } else {
+                        Blob::new(number.to_le_bytes().repeat(size / 8))
+                    });
+                    if number % 6 == 0 {
+                        seals.extend(blobs.last().map(|blob| *blob.digest()));
+                    }
+                }
+                store.commit(&Batch::new(EpisodeId::new("e"), length, blobs, vec![vec![1]])).unwrap();
+                length += 1;
+            }
+            store.commit(&Batch::new(EpisodeId::new("e"), length, vec![], vec![vec![2]]).sealing(seals)).unwrap();
+            assert_eq!(found(&path, &key), 0, "history {history}");
+        }
+    }
+
     #[test]
     fn a_disk_that_dies_anywhere_seals_and_scrubs_or_leaves_all() {
         let (mut lost, mut late, mut done) = (0, 0, 0);
