@@ -66,7 +66,7 @@ fn named(spans: &[SpanId]) -> String {
 }
 
 /// How many blobs are read at once.
-const GROUP: usize = 64;
+const GROUP: usize = 256;
 
 /// Reads an episode's whole log and every blob it names, on all cores, and checks digests, chains and derivations. `progress` is
 /// told after each group of blobs.

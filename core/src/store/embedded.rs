@@ -12,7 +12,7 @@ use std::{
     fmt,
     fs::{self, File},
     io,
-    ops::{Bound, RangeInclusive},
+    ops::{Bound, Range, RangeInclusive},
     path::{Path, PathBuf},
     sync::{PoisonError, RwLock},
 };
@@ -264,15 +264,15 @@ impl Store for EmbeddedStore {
     fn get(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
         self.answer(|database| {
             let read = database.begin_read()?;
-            blob(&read.open_table(HEADS)?, &read.open_table(PIECES)?, digest)
+            let found = blobs(&read.open_table(HEADS)?, &read.open_table(PIECES)?, &[*digest])?;
+            Ok(found.into_iter().next().unwrap_or_default())
         })
     }
 
     fn get_many(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>, StoreError> {
         self.answer(|database| {
             let read = database.begin_read()?;
-            let (heads, pieces) = (read.open_table(HEADS)?, read.open_table(PIECES)?);
-            digests.iter().map(|digest| blob(&heads, &pieces, digest)).collect()
+            blobs(&read.open_table(HEADS)?, &read.open_table(PIECES)?, digests)
         })
     }
 
@@ -375,25 +375,61 @@ fn parts(head: &[u8]) -> Option<(u64, u64, &[u8])> {
     Some((u64::from_le_bytes(*first), u64::from_le_bytes(*end), tail))
 }
 
-fn blob(
+/// Where a blob is: the numbers of its pieces, and what lies beside its digest.
+struct Place {
+    digest: Digest,
+    pieces: Range<u64>,
+    tail: Vec<u8>,
+    /// Which of those asked for.
+    at: usize,
+}
+
+/// The blobs under `digests`, in their order. What was written together lies together, and is read by one walk.
+fn blobs(
     heads: &ReadOnlyTable<&'static [u8; 32], &'static [u8]>,
     pieces: &ReadOnlyTable<u64, &'static [u8]>,
-    digest: &Digest,
-) -> Result<Vec<u8>, Fault> {
-    let Some(head) = heads.get(digest.as_bytes())? else {
-        return Err(StoreError::Missing { digest: *digest }.into());
-    };
-    let (first, end, tail) = match parts(head.value()) {
-        Some((SEALED, ..)) => return Err(StoreError::Sealed { digest: *digest }.into()),
-        Some(parts) => parts,
-        None => return Err(StoreError::Corrupt { digest: *digest }.into()),
-    };
-    let mut bytes = Vec::new();
-    for piece in pieces.range(first..end)? {
-        bytes.extend_from_slice(piece?.1.value());
+    digests: &[Digest],
+) -> Result<Vec<Vec<u8>>, Fault> {
+    let mut places = Vec::with_capacity(digests.len());
+    for (at, digest) in digests.iter().enumerate() {
+        places.push(place(heads, *digest, at)?);
     }
-    bytes.extend_from_slice(tail);
-    Ok(bytes)
+    places.sort_unstable_by_key(|place| place.pieces.start);
+    let mut found = vec![Vec::new(); digests.len()];
+    for run in places.chunk_by(|one, other| one.pieces.end == other.pieces.start) {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+        let mut walk = pieces.range(first.pieces.start..last.pieces.end)?;
+        for place in run {
+            let mut bytes = Vec::new();
+            for number in place.pieces.clone() {
+                match walk.next().transpose()? {
+                    Some((key, piece)) if key.value() == number => {
+                        // Most blobs are one piece and a tail: no room for more, and no second allocation.
+                        let spare = if number == place.pieces.start { place.tail.len() } else { 0 };
+                        bytes.reserve_exact(piece.value().len().saturating_add(spare));
+                        bytes.extend_from_slice(piece.value());
+                    }
+                    _ => return Err(StoreError::Corrupt { digest: place.digest }.into()),
+                }
+            }
+            bytes.extend_from_slice(&place.tail);
+            if let Some(slot) = found.get_mut(place.at) {
+                *slot = bytes;
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn place(heads: &ReadOnlyTable<&'static [u8; 32], &'static [u8]>, digest: Digest, at: usize) -> Result<Place, Fault> {
+    let Some(head) = heads.get(digest.as_bytes())? else {
+        return Err(StoreError::Missing { digest }.into());
+    };
+    match parts(head.value()) {
+        Some((SEALED, ..)) => Err(StoreError::Sealed { digest }.into()),
+        Some((first, end, tail)) => Ok(Place { digest, pieces: first..end, tail: tail.to_vec(), at }),
+        None => Err(StoreError::Corrupt { digest }.into()),
+    }
 }
 
 /// The log's keys of `episode` from `from` on: the name and the number are compared apart, so no name is part of
