@@ -77,15 +77,6 @@ pub(crate) fn chain(record: &[u8]) -> Option<Digest> {
     record.last_chunk().copied().map(Digest::from_bytes)
 }
 
-/// The blobs that a record's spans have.
-pub(crate) fn brings(record: &[u8], after: &Digest) -> Vec<Digest> {
-    let digest = |event: &Event| match event {
-        Event::Externalized(span) | Event::Summarized { summary: span, .. } => span.sha256,
-        _ => None,
-    };
-    open(record, after).map(|(entry, _)| entry.events.iter().filter_map(digest).collect()).unwrap_or_default()
-}
-
 /// Opens a record that goes on from `after`; gives its entry and what the next one goes on from.
 pub(crate) fn open(record: &[u8], after: &Digest) -> Result<(Entry, Digest), Fault> {
     let (body, chain) = record.split_last_chunk::<32>().ok_or(Fault::Unreadable)?;

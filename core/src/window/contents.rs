@@ -16,7 +16,7 @@ use super::{
     table::{Entry, Residency, Table},
 };
 use crate::{
-    Budget, CachePrice, Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion,
+    Budget, CachePrice, Certainty, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion,
     PushError, SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
     accounting::Ledger,
     journal::{self, Ceiling, Event, MutationRecord, Probe, Sealed, SpanRecord, TombstoneRecord, Unsealed},
@@ -486,10 +486,6 @@ impl Contents {
         }
         self.names.written = written;
         self.ledger.keep_unwritten(&old.ledger);
-    }
-
-    pub(crate) fn content(&self, span: SpanId) -> Option<Content> {
-        self.table.get(span)?.content.clone()
     }
 
     /// How many tool names and notes the next record takes along.
