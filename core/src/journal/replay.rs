@@ -109,7 +109,7 @@ impl Replay {
                 event if !later => self.event(event)?,
                 // What the model saw then, and nobody can see now.
                 Event::Discarded { span, mutation } if !self.is_after(span.span) => {
-                    self.entered(&span, false)?;
+                    self.discarded(&span)?;
                     self.removed.push((span.span, mutation));
                 }
                 Event::Redacted { spans, mutations, .. } => self.removed.extend(spans.into_iter().zip(mutations)),
@@ -161,7 +161,7 @@ impl Replay {
             }
             Event::Discarded { span, mutation } => {
                 let id = span.span;
-                self.entered(&span, false)?;
+                self.discarded(&span)?;
                 self.contents.remove(id, &mutation);
             }
             Event::Redacted { spans, mutations, .. } => {
@@ -196,14 +196,29 @@ impl Replay {
         if row.residency == wanted { Ok(row) } else { Err(Fault::Contradicts { span, what }) }
     }
 
-    /// A span that a commit brought. The same one again is a commit that was repeated after its answer was lost.
+    /// A span that a commit brought.
     fn externalized(&mut self, record: SpanRecord) -> Result<(), Fault> {
-        let span = record.span;
-        match self.contents.table.get(span).filter(|row| row.residency != Residency::Unrecorded) {
-            Some(row) if row.durable && Some(row.digest) == record.sha256 && row.start == record.start => Ok(()),
-            Some(_) => Err(Fault::Contradicts { span, what: "it is recorded twice, and not the same" }),
-            None if record.sha256.is_none() => Err(Fault::Contradicts { span, what: "it has no digest" }),
-            None => self.entered(&record, true),
+        match record.sha256 {
+            None => Err(Fault::Contradicts { span: record.span, what: "it has no digest" }),
+            Some(_) if self.is_again(&record)? => Ok(()),
+            Some(_) => self.entered(&record, true),
+        }
+    }
+
+    /// A span that was removed before a commit brought it.
+    fn discarded(&mut self, record: &SpanRecord) -> Result<(), Fault> {
+        if self.is_again(record)? { Ok(()) } else { self.entered(record, false) }
+    }
+
+    /// Whether a span is on record already, as it is when its text was committed and not read back.
+    fn is_again(&self, record: &SpanRecord) -> Result<bool, Fault> {
+        let SpanRecord { span, start, sha256, .. } = record;
+        match self.contents.table.get(*span).filter(|row| row.residency != Residency::Unrecorded) {
+            None => Ok(false),
+            Some(row) if row.durable && row.start == *start && sha256.is_none_or(|sha256| sha256 == row.digest) => {
+                Ok(true)
+            }
+            Some(_) => Err(Fault::Contradicts { span: *span, what: "it is recorded twice, and not the same" }),
         }
     }
 
