@@ -27,8 +27,6 @@ pub(crate) struct Replay {
     until: Option<SpanId>,
     /// Rationales: what pruning wrote makes nothing older.
     written: BTreeSet<SpanId>,
-    /// Their numbers, in case their texts are never committed.
-    reserved: BTreeSet<SpanId>,
     /// Sources that a summary took the place of, until their tombstones come.
     owed: BTreeSet<SpanId>,
     parts: BTreeMap<SpanId, Part>,
@@ -63,7 +61,6 @@ impl Replay {
             known,
             until: None,
             written: BTreeSet::new(),
-            reserved: BTreeSet::new(),
             owed: BTreeSet::new(),
             parts: BTreeMap::new(),
             reads: BTreeMap::new(),
@@ -99,6 +96,7 @@ impl Replay {
         }
         // The window that a model saw when this span came from it had none of what came later.
         let later = self.until.is_some_and(|until| entry.spans >= until.number());
+        let entered = SpanId::mint(entry.spans);
         for (at, event) in entry.events.into_iter().enumerate() {
             if (first && at == 0) != matches!(event, Event::Opened { .. }) {
                 return Err(Fault::Opening);
@@ -106,7 +104,12 @@ impl Replay {
             match event {
                 Event::Externalized(span) if !self.is_after(span.span) => self.externalized(span)?,
                 Event::Externalized(_) => {}
-                event if !later => self.event(event)?,
+                event if !later => {
+                    if let Event::Summarized { .. } = event {
+                        self.contents.reserve(entered);
+                    }
+                    self.event(event)?;
+                }
                 // What the model saw then, and nobody can see now.
                 Event::Discarded { span, mutation } if !self.is_after(span.span) => {
                     self.discarded(&span)?;
@@ -115,6 +118,10 @@ impl Replay {
                 Event::Redacted { spans, mutations, .. } => self.removed.extend(spans.into_iter().zip(mutations)),
                 _ => {}
             }
+        }
+        if !later {
+            // Numbers that were given away, in case their texts are never committed.
+            self.contents.reserve(self.written.last().copied().unwrap_or(entered).max(entered));
         }
         match self.owed.pop_first() {
             Some(span) => Err(Fault::Contradicts { span, what: "a summary took its place, and no tombstone says so" }),
@@ -181,7 +188,6 @@ impl Replay {
             Event::Booked { note, written } => {
                 self.contents.ledger.replay(&note);
                 self.written.extend(written);
-                self.reserved.extend(written.filter(|span| !self.is_after(*span)));
             }
         }
         Ok(())
@@ -371,9 +377,6 @@ impl Replay {
         let episode = self.contents.episode.clone();
         if self.contents.length == 0 {
             return Err(JournalError::NoEpisode { episode });
-        }
-        for span in std::mem::take(&mut self.reserved) {
-            self.contents.reserve(span);
         }
         let whole = |fault| JournalError::Whole { episode: episode.clone(), fault };
         self.related().map_err(whole)?;
