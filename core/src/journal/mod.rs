@@ -7,6 +7,8 @@ mod error;
 mod event;
 mod replay;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use std::{sync::Arc, time::SystemTime};
 

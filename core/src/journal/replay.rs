@@ -14,6 +14,7 @@ use crate::{
     state,
     store::AsyncStore,
     window::{
+        candidates::Class,
         contents::{Contents, Derivation},
         table::{Entry as Row, Residency},
     },
@@ -172,8 +173,12 @@ impl Replay {
                 self.contents.remove(id, &mutation);
             }
             Event::Redacted { spans, mutations, .. } => {
-                for (span, mutation) in spans.iter().zip(&mutations) {
+                for (at, span) in spans.iter().enumerate() {
                     self.row(*span)?;
+                    let mutation = mutations.get(at).ok_or(Fault::Contradicts {
+                        span: *span,
+                        what: "it was removed for good, and no reason is given",
+                    })?;
                     self.contents.remove(*span, mutation);
                 }
             }
@@ -281,10 +286,12 @@ impl Replay {
         if !row.durable {
             return contradicts("it left before the store had it");
         }
-        if (tombstone.sha256, tombstone.start, tombstone.end, tombstone.lane)
-            != (row.digest, row.start, row.end(), row.lane)
-        {
-            return contradicts("its tombstone is of another text, place or lane");
+        let TombstoneRecord { sha256, start, end, lane, name, .. } = *tombstone;
+        if (sha256, start, end, lane, name) != (row.digest, row.start, row.end(), row.lane, row.name) {
+            return contradicts("its tombstone is of another text, place, lane or tool");
+        }
+        if self.contents.class(lane) == Class::Kept {
+            return contradicts("it left a lane whose spans never leave");
         }
         if tombstone.policy != self.contents.policies {
             return contradicts("its tombstone names a policy that was not in force");
