@@ -11,6 +11,8 @@ use crate::{
 };
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+type Forge<T> = fn(&mut T);
+type ForgeSummary = fn(&mut SpanRecord, &mut Vec<SpanId>, &mut u32);
 
 #[derive(ContextState)]
 struct Agent {
@@ -121,7 +123,7 @@ fn what_is_not_forged_is_taken() -> Outcome {
 fn a_tombstone_says_what_its_span_says() -> Outcome {
     let (store, entries) = log(evicted)?;
     let place = "its tombstone is of another text, place, lane or tool";
-    let cases: [(fn(&mut TombstoneRecord), &str); 8] = [
+    let cases: [(Forge<TombstoneRecord>, &str); 8] = [
         (|gone| gone.sha256 = Digest::of(b"another"), place),
         (|gone| gone.start = 1, place),
         (|gone| gone.end = 7, place),
@@ -211,7 +213,7 @@ fn a_summary_names_its_sources_and_its_depth() -> Outcome {
     let provenance = |what| Fault::Provenance { span: s(4), what };
     let (sources, depth) = ("it names no sources, or one twice", "its depth is not one more than that of its sources");
     let absent = "a summary takes its place, and it was not in the window";
-    let cases: [(fn(&mut SpanRecord, &mut Vec<SpanId>, &mut u32), Fault); 10] = [
+    let cases: [(ForgeSummary, Fault); 10] = [
         (|_, sources, _| sources.clear(), provenance(sources)),
         (|_, sources, _| sources.push(s(9)), Fault::NoSpan { span: s(9) }),
         (|_, sources, _| sources.push(s(0)), Fault::NoSpan { span: s(0) }),
@@ -333,7 +335,7 @@ fn a_span_is_recorded_once_and_in_its_place() -> Outcome {
     let (store, entries) = log(evicted)?;
     let again = "it is recorded twice, and not the same";
     let before = "it begins before the span before it ends";
-    let cases: [(fn(&mut SpanRecord), SpanId, Fault); 5] = [
+    let cases: [(Forge<SpanRecord>, SpanId, Fault); 5] = [
         (|span| span.span = s(1), s(2), Fault::Contradicts { span: s(1), what: again }),
         (|span| span.start = 0, s(2), Fault::Contradicts { span: s(2), what: before }),
         (|span| span.sha256 = None, s(2), Fault::Contradicts { span: s(2), what: "it has no digest" }),
