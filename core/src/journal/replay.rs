@@ -185,7 +185,11 @@ impl Replay {
             Event::PolicyChanged(policy) => contents.under(policy),
             Event::Migrated { lanes, to, .. } => {
                 let lanes = state::recorded(&lanes, self.known);
-                if to.len() != contents.lanes.len() || to.iter().any(|to| usize::from(*to) >= lanes.len()) {
+                let known = |(lane, to): (usize, &Option<u16>)| match to {
+                    Some(to) => usize::from(*to) < lanes.len(),
+                    None => contents.spans_in(lane) == 0,
+                };
+                if to.len() != contents.lanes.len() || !to.iter().enumerate().all(known) {
                     return Err(Fault::Unknown { what: "lane" });
                 }
                 contents.migrate(lanes, &to);

@@ -264,9 +264,9 @@ impl Contents {
     }
 
     /// Other lanes; `to` has for each lane of before the one it became.
-    pub(crate) fn migrate(&mut self, lanes: &'static [LaneSpec], to: &[u16]) {
+    pub(crate) fn migrate(&mut self, lanes: &'static [LaneSpec], to: &[Option<u16>]) {
         for (_, entry) in self.table.iter_mut() {
-            entry.lane = to.get(usize::from(entry.lane)).copied().unwrap_or(entry.lane);
+            entry.lane = to.get(usize::from(entry.lane)).copied().flatten().unwrap_or(entry.lane);
         }
         self.edited();
         self.with_lanes(lanes);
