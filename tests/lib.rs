@@ -1,5 +1,7 @@
 //! What several end-to-end tests use: a state struct with every kind, and a store that fails on demand.
 
+mod same;
+
 use std::{
     future::poll_fn,
     io,
@@ -14,6 +16,8 @@ use keepspan::{
     ContextState, CounterError, Digest, EpisodeId, Spans, TokenCount, TokenCounter,
     store::{Batch, Claim, MemoryStore, Store, StoreError},
 };
+
+pub use self::same::{Seen, now, spans, unsaved};
 
 /// One lane of each kind.
 #[derive(ContextState)]

@@ -110,7 +110,7 @@ pub enum Happening {
     Migrated {
         /// Why.
         reason: String,
-        /// For each lane before, the one that it became.
+        /// For each lane before, the one that it became; one that had no spans and went is not in it.
         lanes: Vec<(&'static str, &'static str)>,
     },
     /// What pruning did, or cost.
@@ -224,7 +224,8 @@ impl Happening {
             Event::PolicyChanged(policy) => Self::PolicyChanged { policy },
             Event::Migrated { reason, to, .. } => {
                 let name = |lane: Option<&LaneSpec>| lane.map_or("?", LaneSpec::name);
-                let became = before.iter().zip(to).map(|(lane, to)| (lane.name(), name(tables.lane(to)))).collect();
+                let became = before.iter().zip(to).filter_map(|(lane, to)| Some((lane.name(), name(tables.lane(to?)))));
+                let became = became.collect();
                 Self::Migrated { reason, lanes: became }
             }
             Event::Booked { note, .. } => match note.event() {

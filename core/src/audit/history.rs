@@ -90,7 +90,8 @@ impl History {
             spans.sort_by_key(|facts: &SpanFacts| facts.span);
             spans.dedup_by_key(|facts| facts.span);
             let turns = spans.iter().filter(|facts| is_turn(facts)).map(|facts| facts.span).collect();
-            let (contents, facts) = (replayed.contents, replayed.facts);
+            let (mut contents, facts) = (replayed.contents, replayed.facts);
+            contents.ledger.accounting.limit = facts.ceiling.map_or(0, |ceiling| ceiling.limit);
             Ok(Self { episode: episode.clone(), contents, facts, entries, spans, turns })
         })
     }

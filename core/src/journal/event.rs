@@ -52,11 +52,11 @@ pub(crate) enum Event {
         authority: Option<String>,
     },
     PolicyChanged(PolicyVersion),
-    /// Other lanes from here on; `to` has for each lane before the one it became.
+    /// Other lanes from here on; `to` has for each lane before the one it became, and none where it had no spans and went.
     Migrated {
         reason: String,
         lanes: Vec<LaneRecord>,
-        to: Vec<u16>,
+        to: Vec<Option<u16>>,
     },
     /// What pruning did or cost; `written` is the rationale that it put into the window.
     Booked {

@@ -7,6 +7,8 @@ mod error;
 mod event;
 mod replay;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use std::{sync::Arc, time::SystemTime};
@@ -79,13 +81,8 @@ pub(crate) fn chain(record: &[u8]) -> Option<Digest> {
     record.last_chunk().copied().map(Digest::from_bytes)
 }
 
-/// The blobs that a record's spans have.
-pub(crate) fn brings(record: &[u8], after: &Digest) -> Vec<Digest> {
-    open(record, after).map(|(entry, _)| entry.events.iter().filter_map(Event::brings).collect()).unwrap_or_default()
-}
-
 /// Opens a record that goes on from `after`; gives its entry and what the next one goes on from.
-fn open(record: &[u8], after: &Digest) -> Result<(Entry, Digest), Fault> {
+pub(crate) fn open(record: &[u8], after: &Digest) -> Result<(Entry, Digest), Fault> {
     if follows(record, after) { read(record) } else { Err(Fault::Chain) }
 }
 
