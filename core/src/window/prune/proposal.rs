@@ -259,7 +259,12 @@ impl Naming<'_> {
                 _ => self.already.push(span),
             }
         }
-        Ok(self.contents.whole(resident, Residency::Resident))
+        let whole = self.contents.whole(resident, Residency::Resident);
+        // A result that came meanwhile completes an exchange that was pending.
+        match whole.iter().find(|span| **span >= self.index.until) {
+            Some(span) => Err(ProposalError::Newer { span: *span }),
+            None => Ok(whole),
+        }
     }
 
     /// The candidates of the lanes named.
@@ -274,7 +279,10 @@ impl Naming<'_> {
             }
             lanes.push(lane);
         }
-        let known = |unit: &Unit| self.contents.unit(unit.span).all(|(span, _)| span < self.index.until);
+        // Pushes make what was among the newest tokens older, and complete what was pending.
+        let Index { until, recent, .. } = *self.index;
+        let known =
+            |unit: &Unit| self.contents.unit(unit.span).all(|(span, entry)| span < until && entry.end() <= recent);
         let wanted = |unit: &Unit| known(unit) && (!as_sources || self.contents.is_evictable(unit.span));
         let units = lanes.into_iter().flat_map(|lane| self.contents.candidates_in(lane)).filter(wanted);
         let mut spans: Vec<_> = units.map(|unit| unit.span).collect();
