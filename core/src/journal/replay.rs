@@ -109,7 +109,7 @@ impl Replay {
                 event if !later => self.event(event)?,
                 // What the model saw then, and nobody can see now.
                 Event::Discarded { span, mutation } if !self.is_after(span.span) => {
-                    self.entered(&span, false)?;
+                    self.discarded(&span)?;
                     self.removed.push((span.span, mutation));
                 }
                 Event::Redacted { spans, mutations, .. } => self.removed.extend(spans.into_iter().zip(mutations)),
@@ -160,9 +160,8 @@ impl Replay {
                 self.contents.back(span);
             }
             Event::Discarded { span, mutation } => {
-                let id = span.span;
-                self.entered(&span, false)?;
-                self.contents.remove(id, &mutation);
+                self.discarded(&span)?;
+                self.contents.remove(span.span, &mutation);
             }
             Event::Redacted { spans, mutations, .. } => {
                 for (span, mutation) in spans.iter().zip(&mutations) {
@@ -204,6 +203,16 @@ impl Replay {
             Some(_) => Err(Fault::Contradicts { span, what: "it is recorded twice, and not the same" }),
             None if record.sha256.is_none() => Err(Fault::Contradicts { span, what: "it has no digest" }),
             None => self.entered(&record, true),
+        }
+    }
+
+    /// A span that left before the window knew that the store has it. The log may know: a commit can fail when it is read back.
+    fn discarded(&mut self, record: &SpanRecord) -> Result<(), Fault> {
+        let span = record.span;
+        match self.contents.table.get(span).filter(|row| row.residency != Residency::Unrecorded) {
+            Some(row) if row.is_resident() && row.start == record.start => Ok(()),
+            Some(_) => Err(Fault::Contradicts { span, what: "it is recorded twice, and not the same" }),
+            None => self.entered(record, false),
         }
     }
 
@@ -335,7 +344,7 @@ impl Replay {
 
     fn regrounded(&mut self, summary: SpanId, sources: &[SpanId]) -> Result<(), Fault> {
         let row = self.row(summary)?;
-        if !matches!(row.residency, Residency::Resident | Residency::Evicted) {
+        if !matches!(row.residency, Residency::Resident | Residency::Evicted | Residency::Discarded) {
             return Err(Fault::Contradicts {
                 span: summary,
                 what: "its sources come back, and it was not in the window",
@@ -370,7 +379,10 @@ impl Replay {
         }
         let Self { mut contents, facts, removed, .. } = self;
         for (span, mutation) in &removed {
-            contents.remove(*span, mutation);
+            // A pointer of then tells nothing that must not be kept.
+            if contents.table.get(*span).is_some_and(Row::is_resident) {
+                contents.remove(*span, mutation);
+            }
         }
         contents.gaps = contents
             .table

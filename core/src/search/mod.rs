@@ -35,11 +35,7 @@ use crate::{
     Content, ContextState, Digest, SpanId, Whereabouts, Window,
     memory::read::{GROUP, Group, read},
     store::{AsyncStore, Store},
-    window::{
-        contents::Contents,
-        step::at_once,
-        table::{Entry, Residency},
-    },
+    window::{contents::Contents, step::at_once, table::Entry},
 };
 
 /// The index of one window, in memory and without the texts themselves. It takes 0.8 times their bytes where they have 400,
@@ -173,7 +169,8 @@ impl Search {
         let pushed = (self.seen.saturating_add(1)..=new.seen).map(SpanId::mint);
         for span in self.unread.iter().copied().chain(pushed) {
             match contents.table.get(span) {
-                Some(Entry { residency: Residency::Discarded, .. }) | None => {}
+                None => {}
+                Some(_) if contents.gone.contains_key(&span) => {}
                 Some(Entry { text: false, .. }) => new.bytes = new.bytes.saturating_add(1),
                 Some(Entry { content: Some(content), .. }) => new.here.push((span, content.clone())),
                 Some(Entry { digest, .. }) => new.stored.push((span, *digest)),
@@ -195,6 +192,6 @@ struct New {
 
 fn hit(contents: &Contents, span: SpanId, score: f64) -> Option<Hit> {
     // Discarded since the last update: its text must not be found, not even by its absence.
-    let entry = contents.table.get(span).filter(|entry| entry.residency != Residency::Discarded)?;
+    let entry = contents.table.get(span).filter(|_| !contents.gone.contains_key(&span))?;
     Some(Hit { span, score, lane: contents.lane_name(entry), whereabouts: Whereabouts::of(contents, span)? })
 }

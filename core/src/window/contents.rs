@@ -344,8 +344,10 @@ impl Contents {
 
     pub(crate) fn in_lane(&self, span: SpanId, entry: &Entry, lane: u16) -> Result<(), SelectionError> {
         let spec = |index| self.lane(index).map_or("?", LaneSpec::name);
-        if entry.lane == lane {
-            return Ok(());
+        match entry.residency {
+            Residency::Unrecorded => return Err(SelectionError::Unrecorded { span }),
+            _ if entry.lane == lane => return Ok(()),
+            _ => {}
         }
         Err(SelectionError::OtherLane { span, lane: spec(lane), actual: spec(entry.lane) })
     }
@@ -650,7 +652,7 @@ impl Contents {
             self.certainty = self.certainty.max(count.certainty());
         }
         self.fresh.retain(|fresh| *fresh != span);
-        self.mark_lossy(Loss::Mutation, format!("{span} was removed for good: {}", mutation.reason));
+        self.mark_lossy(Loss::Mutation, format!("removed for good: {}", mutation.reason));
     }
 
     /// A summary takes the place of its sources.
@@ -674,8 +676,11 @@ impl Contents {
         Ok((sources.clone(), [Event::Regrounded { summary, sources }, Event::Evicted(tombstone.record().clone())]))
     }
 
-    /// Takes a summary out whose sources come back.
+    /// Takes a summary out whose sources come back, or the notice that stands in its place.
     pub(crate) fn retire(&mut self, summary: SpanId) {
+        if self.table.get(summary).is_some_and(|entry| entry.residency == Residency::Discarded) {
+            self.utilization = self.utilization.saturating_sub(self.tokens_back(&[summary]));
+        }
         self.leave(summary, Residency::Retired);
         self.unanchor(summary);
     }

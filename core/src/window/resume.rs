@@ -153,7 +153,10 @@ impl<C: ContextState, St> Window<C, St> {
         }
         let Replayed { mut contents, .. } = Replay::over(blank, C::LANES).read(store).await?;
         let texts = self.shared.lock().texts();
-        contents.load(store, &texts, &*self.shared.counter).await?;
+        let sealed = contents.load(store, &texts, &*self.shared.counter).await?;
+        for (span, mutation) in &sealed {
+            contents.remove(*span, mutation);
+        }
         Ok(Recovered::Written { moved: self.shared.lock().go_on_as(contents) })
     }
 
