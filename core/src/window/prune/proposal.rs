@@ -88,7 +88,21 @@ impl Contents {
         let rationale = Some(answer.rationale().trim()).filter(|text| !text.is_empty()).map(str::to_owned);
         let proposal = Proposal { evict, summaries, rationale, written, already: naming.already, ..self.no_proposal() };
         self.vet(&proposal)?;
+        self.none_recent(&proposal, index.recent)?;
         Ok(proposal)
+    }
+
+    /// Whether nothing leaves that was among the newest tokens when the index was made: pushes make it older meanwhile.
+    fn none_recent(&self, proposal: &Proposal, recent: u64) -> Result<(), ProposalError> {
+        let mut all = proposal.summaries.iter().flat_map(|(sources, _)| sources).chain(&proposal.evict);
+        match all.find(|span| self.table.get(**span).is_some_and(|entry| entry.end() > recent)) {
+            Some(span) => Err(self.is_recent(*span)),
+            None => Ok(()),
+        }
+    }
+
+    fn is_recent(&self, span: SpanId) -> ProposalError {
+        ProposalError::Recent { span, keep: self.budget.map_or(0, |budget| budget.keep()) }
     }
 
     /// One that asks for nothing.
@@ -150,8 +164,7 @@ impl Contents {
         }
         self.not_pending(span, entry)?;
         if entry.end() > self.recent() {
-            let keep = self.budget.map_or(0, |budget| budget.keep());
-            return Err(ProposalError::Recent { span, keep });
+            return Err(self.is_recent(span));
         }
         Ok(())
     }
