@@ -355,6 +355,26 @@ fn a_span_that_fits_to_the_token_comes_back() -> Outcome {
     Ok(())
 }
 
+/// Out of the middle of a pointer, it leaves one on each side.
+#[test]
+fn the_pointers_that_come_count_as_well() -> Outcome {
+    let middle = |budget: u64| -> Result<(Windowed, RecallReply), Box<dyn std::error::Error>> {
+        let mut window = window_over(memory(), budget)?;
+        let lanes = window.lanes();
+        let ids = [lanes.work.push("a")?, lanes.work.push("b".repeat(800))?, lanes.work.push("c")?];
+        lanes.externalize().wait()?.work.evict(ids).wait()?;
+        let reply = ask(&mut window, json!({ "span": "s2" }), PLENTY)?;
+        Ok((window, reply))
+    };
+    let (window, reply) = middle(PLENTY)?;
+    assert_eq!(window.render().len(), 3);
+    let needed = window.utilization() + u64::try_from(reply.text().len())?;
+    let span = reply.span();
+    assert_eq!(middle(needed)?.1.restored(), [span]);
+    assert_eq!(middle(needed - 1)?.1.restored(), []);
+    Ok(())
+}
+
 #[test]
 fn an_evicted_summary_comes_back_and_a_source_of_one_does_not() -> Outcome {
     let mut window = window()?;
@@ -502,6 +522,11 @@ fn a_search_shows_what_it_finds_with_the_lines_around() -> Outcome {
     // Without the lines around where these do not fit.
     let alone = format!("{title}[line 1]\n1 Needle\n");
     assert_eq!(find("needle", alone.len())?, alone);
+    // Neighbours are one block.
+    let text = numbered(9, &[1, 6]);
+    let expected = "[s1 work: lines that match: 2 of 9]\n[lines 1 to 8]\n1 Needle\n2\n3\n4\n5\n6 Needle\n7\n8\n";
+    let both = first_told(&text, json!({ "span": "s1", "search": "needle" }), expected.len())?;
+    assert_eq!(both, expected);
     assert_eq!(find("Nadel", 0)?, "[s1 work: lines that match: none of 30]");
     Ok(())
 }
@@ -545,18 +570,27 @@ fn superseded(window: &mut Windowed) -> Result<Vec<SpanId>, Box<dyn std::error::
 
 #[test]
 fn a_later_recall_of_the_same_part_supersedes_the_earlier_one() -> Outcome {
-    let mut window = window_over(memory(), Limits::of(12_000).trigger(2_000).index(1).rationale(1).margin(1))?;
-    let id = window.lanes().work.push("0123456\n".repeat(1_000))?;
-    evict(&mut window, id)?;
-    let part = |from: u64| json!({ "span": "s1", "from_line": from, "to_line": from + 99 });
-    for from in [101, 1, 1] {
-        window.lanes().work.push(NewSpan::model("call").calls(["t1"]))?;
-        let reply = ask(&mut window, part(from), PLENTY)?;
-        window.lanes().work.push(reply)?;
+    let parts = [
+        (json!({ "from_line": 101, "to_line": 200 }), json!({ "from_line": 1, "to_line": 100 })),
+        (json!({ "from_line": 101 }), json!({ "from_line": 1 })),
+        (json!({ "search": "1" }), json!({ "search": "6" })),
+        (json!({ "from_line": 2 }), json!({})),
+    ];
+    for (other, same) in parts {
+        let mut window = window_over(memory(), Limits::of(12_000).trigger(2_000).index(1).rationale(1).margin(1))?;
+        let id = window.lanes().work.push((1..=1_000).map(|n| format!("{n:07}\n")).collect::<String>())?;
+        evict(&mut window, id)?;
+        // The third shows less, so that its text is not the second's.
+        for (mut input, limit) in [(other, 900), (same.clone(), 900), (same, 500)] {
+            window.lanes().work.push(NewSpan::model("call").calls(["t1"]))?;
+            input["span"] = "s1".into();
+            let reply = ask(&mut window, input, limit)?;
+            window.lanes().work.push(reply)?;
+        }
+        // Not s2 and s3, which are older and of another part.
+        let left = superseded(&mut window)?;
+        assert_eq!(left, [SpanId::parse("s4"), SpanId::parse("s5")].into_iter().flatten().collect::<Vec<_>>());
     }
-    // Not s2 and s3, which are older and of another part.
-    let left = superseded(&mut window)?;
-    assert_eq!(left, [4, 5].map(|n| SpanId::parse(&format!("s{n}")).unwrap_or(id)));
     Ok(())
 }
 
