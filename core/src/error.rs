@@ -115,7 +115,7 @@ pub enum OpenError {
 pub enum ResumeError {
     /// The name, the budget or the policy, as for [`Window::open`](crate::Window::open).
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Opening(#[from] OpenError),
     /// The log does not check out.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -125,7 +125,7 @@ pub enum ResumeError {
          became of each lane with `Episode::migrate`",
         listed(changes)
     )]
-    Lanes {
+    OtherLanes {
         /// The episode.
         episode: EpisodeId,
         /// How they differ.

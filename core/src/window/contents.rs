@@ -142,13 +142,14 @@ pub(crate) struct Lossy {
 }
 
 /// What broke the chain from a window back to everything it ever held.
+// A variant named as a public type would make the compiler say `keepspan::Mutation` for that type in every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Loss {
     /// A span was removed for good (rule R23).
-    Mutation,
+    Mutated,
     /// Summaries were summarized (rule R4).
-    Escalation,
+    Escalated,
     /// The store did not give a span back as it was written (rule R2).
     Unverified,
 }
@@ -404,7 +405,7 @@ impl Contents {
             derivation: self.chain(span),
             replaced_by,
         };
-        Some(Tombstone::new(spec.name(), spec.kind(), self.name(entry).cloned(), self.policy.clone(), record))
+        Some(record.named(spec.name(), spec.kind(), self.name(entry).cloned(), self.policy.clone()))
     }
 
     /// The derivation chain of a summary: its sources, then theirs, down to first-hand spans.
@@ -652,7 +653,7 @@ impl Contents {
             self.certainty = self.certainty.max(count.certainty());
         }
         self.fresh.retain(|fresh| *fresh != span);
-        self.mark_lossy(Loss::Mutation, format!("removed for good: {}", mutation.reason));
+        self.mark_lossy(Loss::Mutated, format!("removed for good: {}", mutation.reason));
     }
 
     /// A summary takes the place of its sources.

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Mutation, Shared, Window,
+    Shared, Window,
     contents::{Commit, Contents},
+    discard::elsewhere,
     migrate, step,
     table::Residency,
 };
@@ -289,7 +290,7 @@ impl Contents {
                     Ok(found) => break found,
                     Err(StoreError::Sealed { digest }) if digests.contains(&digest) => {
                         for (span, _) in group.extract_if(.., |(_, of)| *of == digest) {
-                            sealed.push((span, self.notice(span, &Mutation::elsewhere(), counter)?));
+                            sealed.push((span, self.notice(span, &elsewhere(), counter)?));
                         }
                     }
                     Err(error) => return Err(of_span(error, &group)),

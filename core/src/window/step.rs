@@ -198,7 +198,7 @@ fn unverified<St>(shared: &Shared<St>, error: StoreError) -> CommitError {
         StoreError::Sealed { digest } => {
             if let Some(span) = contents.holders(digest).first().copied() {
                 let error = CommitError::Sealed { span, digest };
-                contents.mark_lossy(Loss::Mutation, error.to_string());
+                contents.mark_lossy(Loss::Mutated, error.to_string());
                 return error;
             }
         }
