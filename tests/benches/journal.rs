@@ -130,7 +130,9 @@ fn raw(path: &Path) -> Duration {
 
 fn hash() -> Duration {
     let blob = text(7);
-    time(|| (0..SPANS).map(|_| usize::from(Digest::of(std::hint::black_box(blob.as_bytes())).as_bytes()[0])).sum::<usize>())
+    time(|| {
+        (0..SPANS).map(|_| usize::from(Digest::of(std::hint::black_box(blob.as_bytes())).as_bytes()[0])).sum::<usize>()
+    })
 }
 
 fn open(path: &Path) -> EmbeddedStore {
@@ -188,11 +190,13 @@ impl Among {
             let lanes = window.lanes().externalize().wait().unwrap();
             evicts.push(time(|| lanes.work.evict(&ids[..50]).wait().unwrap()) / 50);
             let names = ids[50..100].iter().map(SpanId::to_string);
-            passes.push(time(|| {
-                let pass = lanes.admit().unwrap_or_else(|refusal| panic!("{refusal}"));
-                let proposal = pass.parse(&Answer::prune(names)).unwrap();
-                assert!(matches!(pass.apply(proposal).wait().unwrap(), Outcome::Pruned(_)));
-            }) / 50);
+            passes.push(
+                time(|| {
+                    let pass = lanes.admit().unwrap_or_else(|refusal| panic!("{refusal}"));
+                    let proposal = pass.parse(&Answer::prune(names)).unwrap();
+                    assert!(matches!(pass.apply(proposal).wait().unwrap(), Outcome::Pruned(_)));
+                }) / 50,
+            );
             window.lanes().externalize().wait().unwrap().work.evict(&ids[100..]).wait().unwrap();
         }
         Self { push: median(pushes), evict: median(evicts), pass: median(passes) }

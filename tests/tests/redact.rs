@@ -97,7 +97,7 @@ fn gone(mut window: Windowed, store: &Shared, spans: &[SpanId], sealed: u64) -> 
     let mut search = Search::new(&window)?;
     assert!(search.update(&window)?.unreadable.is_empty());
     assert!(search.find(&window, "quux", 9)?.is_empty());
-    let Fidelity::Lossy { since, cause: Loss::Mutation, .. } = window.fidelity() else { return Err("lossy".into()) };
+    let Fidelity::Lossy { since, cause: Loss::Mutated, .. } = window.fidelity() else { return Err("lossy".into()) };
 
     let history = History::read(store, &EpisodeId::new("e"))?;
     let entry = history.entries().iter().find(|entry| entry.record == since).ok_or("no such record")?;
@@ -269,7 +269,7 @@ fn a_summary_that_left_the_window_leaves_the_store() -> Outcome {
     assert_eq!(shown(&window.render()), before, "it was not shown");
     assert_eq!(window.lanes().recap.reground(second).wait()?, [source]);
     assert!(!everything(&store, "e")?.contains(SECRET));
-    assert!(matches!(window.fidelity(), Fidelity::Lossy { cause: Loss::Escalation, .. }), "the first cause");
+    assert!(matches!(window.fidelity(), Fidelity::Lossy { cause: Loss::Escalated, .. }), "the first cause");
     let resumed = Windowed::resume_with(store, episode("e"), OneByteAToken)?;
     assert_eq!((shown(&resumed.render()), resumed.fidelity()), (shown(&window.render()), window.fidelity()));
     consistent(&resumed);
@@ -589,11 +589,11 @@ fn another_episode_with_the_text_says_that_it_is_gone() -> Outcome {
     assert_eq!(theirs.fidelity(), Fidelity::Reversible);
     let error = theirs.recall(pointed).wait().err().ok_or("it was recalled")?;
     assert!(error.to_string().starts_with("the text of s1 was redacted, in this or another episode"), "{error}");
-    assert!(matches!(theirs.fidelity(), Fidelity::Lossy { cause: Loss::Mutation, .. }));
+    assert!(matches!(theirs.fidelity(), Fidelity::Lossy { cause: Loss::Mutated, .. }));
     drop(theirs);
 
     let mut resumed = Windowed::resume_with(store.clone(), episode("theirs"), OneByteAToken)?;
-    let Fidelity::Lossy { since, cause: Loss::Mutation, .. } = resumed.fidelity() else { return Err("lossy".into()) };
+    let Fidelity::Lossy { since, cause: Loss::Mutated, .. } = resumed.fidelity() else { return Err("lossy".into()) };
     let history = History::read(&store, &EpisodeId::new("theirs"))?;
     let entry = history.entries().iter().find(|entry| entry.record == since).ok_or("no such record")?;
     assert!(matches!(entry.happenings[..], [Happening::Resumed, .., Happening::Redacted { .. }]), "{entry:?}");
