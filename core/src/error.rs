@@ -36,6 +36,18 @@ pub enum CommitError {
         /// SHA-256 of its bytes.
         digest: Digest,
     },
+    /// The text of a span was redacted, in this or another episode, and the store neither takes nor gives it any more (rule
+    /// R23).
+    #[error(
+        "the text of {span} was redacted, in this or another episode of the store, which does not have it any more (blob \
+         {digest}): redact {span} as well, which puts a notice in its place, then run the step again"
+    )]
+    Sealed {
+        /// The span.
+        span: SpanId,
+        /// SHA-256 of its bytes.
+        digest: Digest,
+    },
     /// An earlier commit was cancelled or lost its answer, so only the store knows whether it happened.
     #[error(
         "an earlier step of episode `{episode}` was cancelled or got no answer, so only the store knows whether it happened: text and recall are intact; `Window::recover` asks the store and goes on"
@@ -103,7 +115,7 @@ pub enum OpenError {
 pub enum ResumeError {
     /// The name, the budget or the policy, as for [`Window::open`](crate::Window::open).
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Opening(#[from] OpenError),
     /// The log does not check out.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -113,7 +125,7 @@ pub enum ResumeError {
          became of each lane with `Episode::migrate`",
         listed(changes)
     )]
-    Lanes {
+    OtherLanes {
         /// The episode.
         episode: EpisodeId,
         /// How they differ.

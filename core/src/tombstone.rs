@@ -21,17 +21,19 @@ struct Named {
     record: TombstoneRecord,
 }
 
-impl Tombstone {
-    pub(crate) fn new(
+impl TombstoneRecord {
+    pub(crate) fn named(
+        self,
         lane: &'static str,
         kind: KindId,
         name: Option<Arc<str>>,
         policy: PolicyVersion,
-        record: TombstoneRecord,
-    ) -> Self {
-        Self(Arc::new(Named { lane, kind, name, policy, record }))
+    ) -> Tombstone {
+        Tombstone(Arc::new(Named { lane, kind, name, policy, record: self }))
     }
+}
 
+impl Tombstone {
     /// As it is written.
     pub(crate) fn record(&self) -> &TombstoneRecord {
         &self.0.record

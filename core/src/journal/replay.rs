@@ -174,9 +174,8 @@ impl Replay {
                 self.contents.back(span);
             }
             Event::Discarded { span, mutation } => {
-                let id = span.span;
                 self.discarded(&span)?;
-                self.contents.remove(id, &mutation);
+                self.contents.remove(span.span, &mutation);
             }
             Event::Redacted { spans, mutations, .. } => {
                 for (at, span) in spans.iter().enumerate() {
@@ -240,6 +239,16 @@ impl Replay {
                 Ok(true)
             }
             Some(_) => Err(Fault::Contradicts { span: *span, what: "it is recorded twice, and not the same" }),
+        }
+    }
+
+    /// A span that left before the window knew that the store has it. The log may know: a commit can fail when it is read back.
+    fn discarded(&mut self, record: &SpanRecord) -> Result<(), Fault> {
+        let span = record.span;
+        match self.contents.table.get(span).filter(|row| row.residency != Residency::Unrecorded) {
+            Some(row) if row.is_resident() && row.start == record.start => Ok(()),
+            Some(_) => Err(Fault::Contradicts { span, what: "it is recorded twice, and not the same" }),
+            None => self.entered(record, false),
         }
     }
 
@@ -373,7 +382,7 @@ impl Replay {
 
     fn regrounded(&mut self, summary: SpanId, sources: &[SpanId]) -> Result<(), Fault> {
         let row = self.row(summary)?;
-        if !matches!(row.residency, Residency::Resident | Residency::Evicted) {
+        if !matches!(row.residency, Residency::Resident | Residency::Evicted | Residency::Discarded) {
             return Err(Fault::Contradicts {
                 span: summary,
                 what: "its sources come back, and it was not in the window",
@@ -414,7 +423,10 @@ impl Replay {
     pub(crate) fn replayed(self) -> Replayed {
         let Self { mut contents, facts, removed, .. } = self;
         for (span, mutation) in &removed {
-            contents.remove(*span, mutation);
+            // A pointer of then tells nothing that must not be kept.
+            if contents.table.get(*span).is_some_and(Row::is_resident) {
+                contents.remove(*span, mutation);
+            }
         }
         let missing = contents.table.iter().filter(|(_, row)| row.residency == Residency::Unrecorded);
         contents.gaps = missing.map(|(span, _)| span).collect();

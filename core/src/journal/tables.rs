@@ -56,6 +56,6 @@ impl Tables {
             None => None,
         };
         let policy = self.policy(record.policy)?.clone();
-        Some(Tombstone::new(lane.name(), lane.kind(), name, policy, record))
+        Some(record.named(lane.name(), lane.kind(), name, policy))
     }
 }

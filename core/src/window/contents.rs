@@ -142,13 +142,14 @@ pub(crate) struct Lossy {
 }
 
 /// What broke the chain from a window back to everything it ever held.
+// A variant named as a public type would make the compiler say `keepspan::Mutation` for that type in every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Loss {
     /// A span was removed for good (rule R23).
-    Mutation,
+    Mutated,
     /// Summaries were summarized (rule R4).
-    Escalation,
+    Escalated,
     /// The store did not give a span back as it was written (rule R2).
     Unverified,
 }
@@ -344,8 +345,10 @@ impl Contents {
 
     pub(crate) fn in_lane(&self, span: SpanId, entry: &Entry, lane: u16) -> Result<(), SelectionError> {
         let spec = |index| self.lane(index).map_or("?", LaneSpec::name);
-        if entry.lane == lane {
-            return Ok(());
+        match entry.residency {
+            Residency::Unrecorded => return Err(SelectionError::Unrecorded { span }),
+            _ if entry.lane == lane => return Ok(()),
+            _ => {}
         }
         Err(SelectionError::OtherLane { span, lane: spec(lane), actual: spec(entry.lane) })
     }
@@ -402,7 +405,7 @@ impl Contents {
             derivation: self.chain(span),
             replaced_by,
         };
-        Some(Tombstone::new(spec.name(), spec.kind(), self.name(entry).cloned(), self.policy.clone(), record))
+        Some(record.named(spec.name(), spec.kind(), self.name(entry).cloned(), self.policy.clone()))
     }
 
     /// The derivation chain of a summary: its sources, then theirs, down to first-hand spans.
@@ -646,7 +649,7 @@ impl Contents {
             self.certainty = self.certainty.max(count.certainty());
         }
         self.fresh.retain(|fresh| *fresh != span);
-        self.mark_lossy(Loss::Mutation, format!("{span} was removed for good: {}", mutation.reason));
+        self.mark_lossy(Loss::Mutated, format!("removed for good: {}", mutation.reason));
     }
 
     /// A summary takes the place of its sources.
@@ -670,8 +673,11 @@ impl Contents {
         Ok((sources.clone(), [Event::Regrounded { summary, sources }, Event::Evicted(tombstone.record().clone())]))
     }
 
-    /// Takes a summary out whose sources come back.
+    /// Takes a summary out whose sources come back, or the notice that stands in its place.
     pub(crate) fn retire(&mut self, summary: SpanId) {
+        if self.table.get(summary).is_some_and(|entry| entry.residency == Residency::Discarded) {
+            self.utilization = self.utilization.saturating_sub(self.tokens_back(&[summary]));
+        }
         self.leave(summary, Residency::Retired);
         self.unanchor(summary);
     }

@@ -29,18 +29,18 @@ impl Mutation {
         }
     }
 
-    /// What is said of a text that another episode had sealed.
-    pub(super) fn elsewhere() -> Self {
-        let (reason, recovery) = ("the store has its text sealed", "ask the owner of the episode that redacted it");
-        Self { reason: reason.to_owned(), recovery: recovery.to_owned(), digest: false }
-    }
-
     /// Records the SHA-256 of what is removed as well, so that a copy found elsewhere can be told. Left out otherwise: a short
     /// secret could be guessed from it.
     #[must_use]
     pub fn with_digest(self) -> Self {
         Self { digest: true, ..self }
     }
+}
+
+/// What is said of a text that another episode had sealed.
+pub(super) fn elsewhere() -> Mutation {
+    let (reason, recovery) = ("the store has its text sealed", "ask the owner of the episode that redacted it");
+    Mutation { reason: reason.to_owned(), recovery: recovery.to_owned(), digest: false }
 }
 
 /// Removes a span for good; see [`Lane::discard`](crate::Lane::discard).

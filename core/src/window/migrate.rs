@@ -130,7 +130,7 @@ pub(super) fn migrate(
     }
     let (to, changes) = compared(contents, lanes, migration.as_ref());
     if !changes.is_empty() {
-        return Err(ResumeError::Lanes { episode: contents.episode.clone(), changes });
+        return Err(ResumeError::OtherLanes { episode: contents.episode.clone(), changes });
     }
     let reason = migration.map_or_else(|| "the same lanes in another order".to_owned(), |migration| migration.reason);
     contents.migrate(lanes, &to);

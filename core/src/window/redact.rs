@@ -87,12 +87,13 @@ impl<'w, St> Operation<'w, St> for Redact {
         let state = |wanted| move |span: &&SpanId| contents.table.get(**span).is_some_and(|e| e.residency == wanted);
         let evicted: Vec<_> = spans.iter().filter(state(Residency::Evicted)).copied().collect();
         let edit = contents.pointers.uncover(&evicted, &contents.price(counter))?;
-        let (events, sealed) = contents.redaction(&spans, &mutations, &mutation, digest, authority);
+        let events = contents.redaction(&spans, &mutations, &mutation, digest, authority);
         let pointed = (!edit.is_empty()).then(|| Event::Pointed(edit.clone()));
         let events = events.into_iter().chain(pointed).collect();
         let summaries = contents.summaries_of(&spans);
         let effect = Redacting { redacted: Redacted { spans, summaries }, mutations, edit };
-        Ok(Plan { events, seals: sealed.then_some(digest).into_iter().collect(), ..Plan::new(effect) })
+        // Another episode may have brought the text to the store.
+        Ok(Plan { events, seals: vec![digest], ..Plan::new(effect) })
     }
 
     fn apply(effect: Redacting, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Redacted {
@@ -116,7 +117,7 @@ impl Contents {
     }
 
     /// Every span with these bytes, ascending. O(spans), and a hash of each that is not in the store.
-    fn holders(&self, digest: Digest) -> Vec<SpanId> {
+    pub(crate) fn holders(&self, digest: Digest) -> Vec<SpanId> {
         let same = |span: &SpanId| !self.gone.contains_key(span) && self.digest(*span) == Some(digest);
         self.table.iter().map(|(span, _)| span).filter(same).collect()
     }
@@ -132,7 +133,7 @@ impl Contents {
         Ok(())
     }
 
-    /// What is recorded, and whether the store has, or may have, the text.
+    /// What is recorded.
     fn redaction(
         &self,
         spans: &[SpanId],
@@ -140,20 +141,19 @@ impl Contents {
         mutation: &Mutation,
         digest: Digest,
         authority: Option<Authority>,
-    ) -> (Vec<Event>, bool) {
-        let (mut events, mut offered) = (Vec::new(), false);
+    ) -> Vec<Event> {
+        let mut events = Vec::new();
         for (span, notice) in spans.iter().zip(notices) {
             let Some(entry) = self.table.get(*span) else { continue };
-            offered = offered || entry.offered;
             if !entry.durable {
-                // The log has nothing of it yet.
+                // The log may have nothing of it yet.
                 let record = self.span_record(*span, entry, mutation.digest.then_some(digest));
                 events.push(Event::Discarded { span: record, mutation: notice.clone() });
             }
         }
         let authority = authority.map(|Authority(owner)| owner);
         events.push(Event::Redacted { spans: spans.to_vec(), mutations: notices.to_vec(), authority });
-        (events, offered)
+        events
     }
 
     /// The summaries that were made from any of these, directly or not, and are not gone.

@@ -26,9 +26,12 @@ impl<'w, St> Operation<'w, St> for Reground {
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Regrounded>, RestoreError> {
         let Self { lane, summary } = self;
         contents.is_lane_of::<Derived>(lane)?;
-        // A summary that is a pointer itself can be re-grounded as well: its sources are in the store all the same.
-        let evicted = contents.entry(summary)?.residency == Residency::Evicted;
-        let wanted = if evicted { Residency::Evicted } else { Residency::Resident };
+        // A summary that is a pointer itself, or was redacted, can be re-grounded as well: its sources are in the store all the
+        // same.
+        let wanted = match contents.entry(summary)?.residency {
+            found @ (Residency::Evicted | Residency::Discarded) => found,
+            _ => Residency::Resident,
+        };
         contents.select(&[summary], lane, wanted)?;
         let (sources, events) = contents.regrounding(summary)?;
         let fetch = contents.digests(&sources);

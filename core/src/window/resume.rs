@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Mutation, Shared, Window,
+    Shared, Window,
     contents::{Commit, Contents},
+    discard::elsewhere,
     migrate, step,
     table::Residency,
 };
@@ -157,10 +158,8 @@ impl<C: ContextState, St> Window<C, St> {
         }
         let texts = self.shared.lock().texts();
         let sealed = contents.load(store, &texts, &*self.shared.counter).await?;
-        if let Some((span, digest)) =
-            sealed.first().and_then(|(span, _)| Some((*span, contents.table.get(*span)?.digest)))
-        {
-            return Err(ResumeError::Text { span, source: StoreError::Sealed { digest } });
+        for (span, mutation) in &sealed {
+            contents.remove(*span, mutation);
         }
         Ok(Recovered::Written { moved: self.shared.lock().go_on_as(contents, spans) })
     }
@@ -295,7 +294,7 @@ impl Contents {
                     Ok(found) => break found,
                     Err(StoreError::Sealed { digest }) if digests.contains(&digest) => {
                         for (span, _) in group.extract_if(.., |(_, of)| *of == digest) {
-                            sealed.push((span, self.notice(span, &Mutation::elsewhere(), counter)?));
+                            sealed.push((span, self.notice(span, &elsewhere(), counter)?));
                         }
                     }
                     Err(error) => return Err(of_span(error, &group)),

@@ -56,7 +56,7 @@ pub struct Plan<E> {
     pub(crate) fetch: Vec<Digest>,
     /// Blobs to write, with the spans they belong to; read back after the commit.
     pub(crate) blobs: Vec<(SpanId, Blob)>,
-    /// Blobs that the store is to seal.
+    /// Blobs that the store is to seal, where it has them.
     pub(crate) seals: Vec<Digest>,
     /// What the commit's one record says; without any, nothing is committed.
     pub(crate) events: Vec<Event>,
@@ -145,6 +145,7 @@ impl<St: AsyncStore> Committing<'_, St> {
             let contents = self.shared.lock();
             (contents.episode.clone(), contents.length)
         };
+        let seals = there(&self.shared.store, seals).await?;
         let mut written = blobs.iter().map(|(_, blob)| blob.clone()).collect();
         let blobs_first = blobs_first && !blobs.is_empty();
         if blobs_first {
@@ -189,8 +190,19 @@ where
 
 /// A span that the store does not give back breaks the claim that every span can be brought back.
 fn unverified<St>(shared: &Shared<St>, error: StoreError) -> CommitError {
-    if let StoreError::Missing { .. } | StoreError::Corrupt { .. } = error {
-        shared.lock().mark_lossy(Loss::Unverified, error.to_string());
+    let mut contents = shared.lock();
+    match error {
+        StoreError::Missing { .. } | StoreError::Corrupt { .. } => {
+            contents.mark_lossy(Loss::Unverified, error.to_string());
+        }
+        StoreError::Sealed { digest } => {
+            if let Some(span) = contents.holders(digest).first().copied() {
+                let error = CommitError::Sealed { span, digest };
+                contents.mark_lossy(Loss::Mutated, error.to_string());
+                return error;
+            }
+        }
+        _ => {}
     }
     error.into()
 }
@@ -231,7 +243,7 @@ const READ_BACK: usize = 64;
 async fn read_back<St: AsyncStore>(store: &St, blobs: &[(SpanId, Blob)]) -> Result<(), CommitError> {
     for group in blobs.chunks(READ_BACK) {
         let digests: Vec<_> = group.iter().map(|(_, blob)| *blob.digest()).collect();
-        let found = store.get_many(&digests).await?;
+        let found = store.get_many(&digests).await.map_err(|error| named(error, group))?;
         for (at, (span, blob)) in group.iter().enumerate() {
             if found.get(at).is_none_or(|bytes| bytes != blob.bytes()) {
                 return Err(CommitError::ReadBack { span: *span, digest: *blob.digest() });
@@ -239,6 +251,29 @@ async fn read_back<St: AsyncStore>(store: &St, blobs: &[(SpanId, Blob)]) -> Resu
         }
     }
     Ok(())
+}
+
+/// A sealed text by its span.
+fn named(error: StoreError, group: &[(SpanId, Blob)]) -> CommitError {
+    if let StoreError::Sealed { digest } = error
+        && let Some((span, _)) = group.iter().find(|(_, blob)| *blob.digest() == digest)
+    {
+        return CommitError::Sealed { span: *span, digest };
+    }
+    error.into()
+}
+
+/// The digests among these that the store has: a seal of another would be a trace of a text that was never there.
+async fn there<S: AsyncStore>(store: &S, digests: Vec<Digest>) -> Result<Vec<Digest>, CommitError> {
+    let mut there = Vec::with_capacity(digests.len());
+    for digest in digests {
+        match store.get_many(&[digest]).await {
+            Err(StoreError::Missing { .. }) => {}
+            Ok(_) | Err(StoreError::Sealed { .. } | StoreError::Corrupt { .. }) => there.push(digest),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(there)
 }
 
 /// The text or bytes that a blob holds.

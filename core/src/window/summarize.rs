@@ -168,7 +168,7 @@ impl<'w, St> Operation<'w, St> for Summarize {
 impl Contents {
     /// A summary of summaries is no way back to what was seen.
     pub(crate) fn escalated(&mut self, span: SpanId, reason: &str) {
-        self.mark_lossy(Loss::Escalation, format!("{span} summarizes summaries: {reason}"));
+        self.mark_lossy(Loss::Escalated, format!("{span} summarizes summaries: {reason}"));
     }
 }
 

@@ -1,8 +1,8 @@
-//@ R23 E0451 fields `reason` and `recovery` of struct `Mutation` are private
+//@ R23 E0451 fields `reason`, `recovery` and `digest` of struct `Mutation` are private
 use keepspan::Mutation;
 
 fn silent() -> Mutation {
-    Mutation { reason: String::new(), recovery: String::new() }
+    Mutation { reason: String::new(), recovery: String::new(), digest: false }
 }
 
 fn main() {}

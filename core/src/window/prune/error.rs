@@ -9,7 +9,9 @@ use crate::{
 #[non_exhaustive]
 pub enum ProposalError {
     /// It entered after the draft that was decided by.
-    #[error("{span} entered after the list that was decided by, so the model has not seen it: leave it out")]
+    #[error(
+        "{span} entered after the list that was decided by, so the model has not seen it: leave it out, and what leaves with it"
+    )]
     Newer {
         /// The span.
         span: SpanId,

@@ -64,6 +64,8 @@ pub struct Index {
     left_out: u64,
     /// The first span that it knows nothing of.
     pub(super) until: SpanId,
+    /// What ended after this was among the newest tokens, which are no candidates.
+    pub(super) recent: u64,
 }
 
 impl Index {
@@ -117,8 +119,13 @@ impl Contents {
         });
         units.sort_unstable_by_key(rank);
         units.truncate(MAX_OFFERED);
-        let mut index =
-            Index { offers: Vec::with_capacity(units.len()), tokens: 0, left_out: 0, until: self.table.next_id() };
+        let mut index = Index {
+            offers: Vec::with_capacity(units.len()),
+            tokens: 0,
+            left_out: 0,
+            until: self.table.next_id(),
+            recent: self.recent(),
+        };
         let mut line = String::new();
         for unit in units {
             let offer = self.offer(&unit);

@@ -88,7 +88,21 @@ impl Contents {
         let rationale = Some(answer.rationale().trim()).filter(|text| !text.is_empty()).map(str::to_owned);
         let proposal = Proposal { evict, summaries, rationale, written, already: naming.already, ..self.no_proposal() };
         self.vet(&proposal)?;
+        self.none_recent(&proposal, index.recent)?;
         Ok(proposal)
+    }
+
+    /// Whether nothing leaves that was among the newest tokens when the index was made: pushes make it older meanwhile.
+    fn none_recent(&self, proposal: &Proposal, recent: u64) -> Result<(), ProposalError> {
+        let mut all = proposal.summaries.iter().flat_map(|(sources, _)| sources).chain(&proposal.evict);
+        match all.find(|span| self.table.get(**span).is_some_and(|entry| entry.end() > recent)) {
+            Some(span) => Err(self.is_recent(*span)),
+            None => Ok(()),
+        }
+    }
+
+    fn is_recent(&self, span: SpanId) -> ProposalError {
+        ProposalError::Recent { span, keep: self.budget.map_or(0, |budget| budget.keep()) }
     }
 
     /// One that asks for nothing.
@@ -150,8 +164,7 @@ impl Contents {
         }
         self.not_pending(span, entry)?;
         if entry.end() > self.recent() {
-            let keep = self.budget.map_or(0, |budget| budget.keep());
-            return Err(ProposalError::Recent { span, keep });
+            return Err(self.is_recent(span));
         }
         Ok(())
     }
@@ -259,7 +272,12 @@ impl Naming<'_> {
                 _ => self.already.push(span),
             }
         }
-        Ok(self.contents.whole(resident, Residency::Resident))
+        let whole = self.contents.whole(resident, Residency::Resident);
+        // A result that came meanwhile completes an exchange that was pending.
+        match whole.iter().find(|span| **span >= self.index.until) {
+            Some(span) => Err(ProposalError::Newer { span: *span }),
+            None => Ok(whole),
+        }
     }
 
     /// The candidates of the lanes named.
@@ -274,7 +292,10 @@ impl Naming<'_> {
             }
             lanes.push(lane);
         }
-        let known = |unit: &Unit| self.contents.unit(unit.span).all(|(span, _)| span < self.index.until);
+        // Pushes make what was among the newest tokens older, and complete what was pending.
+        let Index { until, recent, .. } = *self.index;
+        let known =
+            |unit: &Unit| self.contents.unit(unit.span).all(|(span, entry)| span < until && entry.end() <= recent);
         let wanted = |unit: &Unit| known(unit) && (!as_sources || self.contents.is_evictable(unit.span));
         let units = lanes.into_iter().flat_map(|lane| self.contents.candidates_in(lane)).filter(wanted);
         let mut spans: Vec<_> = units.map(|unit| unit.span).collect();

@@ -1,0 +1,16 @@
+//@ R23 E0277 `holds` cannot be redacted
+use keepspan::{ContextState, Mutation, SpanId, Spans, Window, store::MemoryStore};
+
+#[derive(ContextState)]
+struct Agent {
+    #[rationale]
+    holds: Spans,
+}
+
+fn forget(window: &mut Window<Agent, MemoryStore>, id: SpanId, why: Mutation) -> Result<(), Box<dyn std::error::Error>> {
+    let lanes = window.lanes();
+    lanes.holds.redact(id, why).wait()?;
+    Ok(())
+}
+
+fn main() {}
