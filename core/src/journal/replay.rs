@@ -242,16 +242,6 @@ impl Replay {
         }
     }
 
-    /// A span that left before the window knew that the store has it. The log may know: a commit can fail when it is read back.
-    fn discarded(&mut self, record: &SpanRecord) -> Result<(), Fault> {
-        let span = record.span;
-        match self.contents.table.get(span).filter(|row| row.residency != Residency::Unrecorded) {
-            Some(row) if row.is_resident() && row.start == record.start => Ok(()),
-            Some(_) => Err(Fault::Contradicts { span, what: "it is recorded twice, and not the same" }),
-            None => self.entered(record, false),
-        }
-    }
-
     /// A row for a span, in its place.
     fn entered(&mut self, record: &SpanRecord, durable: bool) -> Result<(), Fault> {
         let (span, row) = (record.span, self.as_row(record, durable)?);
