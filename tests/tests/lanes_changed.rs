@@ -151,7 +151,7 @@ fn before() -> Checked<Arc<MemoryStore>> {
 fn said<C: ContextState>(store: &Arc<MemoryStore>, migration: Option<Migration>) -> Checked<String> {
     let records = History::read(store, &id())?.entries().len();
     let error = match resume::<C>(store, migration) {
-        Err(error @ ResumeError::Lanes { .. }) => error.to_string(),
+        Err(error @ ResumeError::OtherLanes { .. }) => error.to_string(),
         Err(other) => return Err(other.into()),
         Ok(_) => return Err("it was taken".into()),
     };
@@ -323,7 +323,7 @@ fn what_a_stronger_lane_holds_is_as_safe_as_if_it_had_always_been() -> Checked {
 #[test]
 fn changes_are_values() -> Checked {
     let store = before()?;
-    let Err(ResumeError::Lanes { changes, .. }) = resume::<ManyAtOnce>(&store, None) else {
+    let Err(ResumeError::OtherLanes { changes, .. }) = resume::<ManyAtOnce>(&store, None) else {
         return Err("taken".into());
     };
     let weakened = LaneChange::Weakened {

@@ -4,10 +4,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use keepspan::{
-    CommitError, ContextState, Episode, EpisodeId, Escalation, EvictError, Fidelity, Finish, JournalError, Limits,
-    Loss, Migration, ModelAnswer, Mutation, NewSpan, OneByteAToken, Outcome, Recovered, ResumeError, SelectionError,
-    SpanId, Spans, SummarizeError, SummaryText, Window,
-    audit::{self, Happening, History},
+    CommitError, Episode, EpisodeId, Escalation, Finish, JournalError, Limits, ModelAnswer, Mutation, NewSpan,
+    OneByteAToken, Outcome, Recovered, ResumeError, SelectionError, SpanId, SummarizeError, SummaryText, Window,
+    audit::{self, History},
     store::{Batch, Blob, MemoryStore, Store, StoreError},
     tool::Answer,
 };
