@@ -724,14 +724,11 @@ fn act(window: &mut Windowed, kind: u8, pick: u8) -> Outcome {
 
 /// Writes all, and redacts again what the store was told not to keep.
 fn settle(window: &mut Windowed) -> Outcome {
-    loop {
-        match window.lanes().externalize().wait() {
-            Err(CommitError::Sealed { span, .. }) => {
-                window.redact_protected(span, why()?, Authority::of("owner")?).wait()?;
-            }
-            other => return Ok(drop(other?)),
-        }
+    while let Err(error) = window.lanes().externalize().wait().map(drop) {
+        let CommitError::Sealed { span, .. } = error else { return Err(error.into()) };
+        window.redact_protected(span, why()?, Authority::of("owner")?).wait()?;
     }
+    Ok(())
 }
 
 fn checked(store: &Shared, window: &Windowed) -> Outcome {

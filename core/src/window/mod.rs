@@ -312,7 +312,7 @@ impl<C: ContextState, St> Window<C, St> {
         St: AsyncStore,
     {
         let episode = self.shared.lock().episode.clone();
-        Ok(journal::tombstones(&self.shared.store, &episode).await?)
+        journal::tombstones(&self.shared.store, &episode).await
     }
 
     /// As [`tombstones_async`](Self::tombstones_async), on a store that answers at once.
