@@ -1,14 +1,23 @@
 //! What several end-to-end tests use: a state struct with every kind, and a store that fails on demand.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+mod same;
+
+use std::{
+    future::poll_fn,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Poll,
 };
 
 use keepspan::{
     ContextState, CounterError, Digest, EpisodeId, Spans, TokenCount, TokenCounter,
     store::{Batch, Claim, MemoryStore, Store, StoreError},
 };
+
+pub use self::same::{Seen, now, spans, unsaved};
 
 /// One lane of each kind.
 #[derive(ContextState)]
@@ -64,6 +73,8 @@ pub enum Fault {
     BitFlip,
     /// Half of each blob read is missing.
     ShortRead,
+    /// The disk is full, and nothing happened.
+    OutOfSpace,
 }
 
 impl Faulty {
@@ -75,7 +86,7 @@ impl Faulty {
 
     fn due(&self) -> Option<Fault> {
         let hit = self.countdown.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) == Ok(1);
-        let fault = [Fault::Fails, Fault::Unacknowledged, Fault::BitFlip, Fault::ShortRead];
+        let fault = [Fault::Fails, Fault::Unacknowledged, Fault::BitFlip, Fault::ShortRead, Fault::OutOfSpace];
         let at = usize::try_from(self.damage.load(Ordering::SeqCst)).ok();
         at.filter(|_| hit).and_then(|at| fault.get(at).copied())
     }
@@ -85,10 +96,15 @@ fn failure() -> StoreError {
     StoreError::backend("told to fail")
 }
 
+fn full() -> StoreError {
+    StoreError::Io { path: "full".into(), source: io::ErrorKind::StorageFull.into() }
+}
+
 impl Store for Faulty {
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
         match self.due() {
             Some(Fault::Fails) => Err(failure()),
+            Some(Fault::OutOfSpace) => Err(full()),
             Some(Fault::Unacknowledged) => self.inner.commit(batch).and(Err(StoreError::Unacknowledged)),
             _ => self.inner.commit(batch),
         }
@@ -121,6 +137,118 @@ impl Store for Faulty {
     }
 
     fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
+        self.inner.claim(signature, holder)
+    }
+}
+
+/// A store that counts what it is asked.
+#[derive(Debug, Default)]
+pub struct Counting<S> {
+    inner: S,
+    commits: AtomicU64,
+    gets: AtomicU64,
+    reads: AtomicU64,
+}
+
+impl<S> Counting<S> {
+    /// Counts what `inner` is asked from now on.
+    pub fn new(inner: S) -> Self {
+        Self { inner, commits: AtomicU64::new(0), gets: AtomicU64::new(0), reads: AtomicU64::new(0) }
+    }
+
+    /// The calls of `commit` and `claim` since the last call of this: durable writes, refused ones too.
+    pub fn commits(&self) -> u64 {
+        self.commits.swap(0, Ordering::SeqCst)
+    }
+
+    /// The blobs that were read, one by one or together, since the last call of this.
+    pub fn gets(&self) -> u64 {
+        self.gets.swap(0, Ordering::SeqCst)
+    }
+
+    /// The calls of `read` and `length` since the last call of this.
+    pub fn reads(&self) -> u64 {
+        self.reads.swap(0, Ordering::SeqCst)
+    }
+}
+
+impl<S: Store> Store for Counting<S> {
+    fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        self.commits.fetch_add(1, Ordering::SeqCst);
+        self.inner.commit(batch)
+    }
+
+    fn get(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
+        self.gets.fetch_add(1, Ordering::SeqCst);
+        self.inner.get(digest)
+    }
+
+    fn get_many(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.gets.fetch_add(digests.len() as u64, Ordering::SeqCst);
+        self.inner.get_many(digests)
+    }
+
+    fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        self.inner.read(episode, from, most)
+    }
+
+    fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        self.inner.length(episode)
+    }
+
+    fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
+        self.commits.fetch_add(1, Ordering::SeqCst);
+        self.inner.claim(signature, holder)
+    }
+}
+
+/// A store that answers later: `before` polls pass before a commit happens and `after` before it is answered, so that
+/// its future can be dropped on either side.
+#[derive(Debug, Default)]
+pub struct Delay<S> {
+    /// The store that is asked.
+    pub inner: S,
+    /// Pending polls before the commit.
+    pub before: u32,
+    /// Pending polls after it.
+    pub after: u32,
+}
+
+async fn pending(mut polls: u32) {
+    poll_fn(|context| {
+        if polls == 0 {
+            return Poll::Ready(());
+        }
+        polls -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+impl<S: Store> keepspan::store::AsyncStore for Delay<S> {
+    async fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        pending(self.before).await;
+        let answer = self.inner.commit(batch);
+        pending(self.after).await;
+        answer
+    }
+
+    async fn get_many(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.inner.get_many(digests)
+    }
+
+    async fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.inner.read(episode, from, most)
+    }
+
+    async fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
+        self.inner.length(episode)
+    }
+
+    async fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
         self.inner.claim(signature, holder)
     }
 }

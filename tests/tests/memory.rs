@@ -45,10 +45,10 @@ fn a_span_is_resident_evicted_summarized_or_was_never_there() -> Outcome {
     let asked = |window: &Window<Agent, _>, span| all(window.ask(&Question::span(span)));
     assert_eq!(asked(&window, here)?, [Whereabouts::Resident { span: here }]);
     assert_eq!(asked(&window, gone)?, [Whereabouts::Evicted { span: gone, pointer: tombstone.pointer() }]);
-    let [Whereabouts::Summarized { span, by: summary, pointer }] = &asked(&window, first)?[..] else {
+    let [Whereabouts::Summarized { span, by: stands, pointer }] = &asked(&window, first)?[..] else {
         return Err("summarized".into());
     };
-    assert_eq!((*span, *summary, pointer.span()), (first, by, first));
+    assert_eq!((*span, *stands, pointer.span()), (first, by, first));
     assert!(pointer.as_str().ends_with("recall s3]"), "{pointer}");
     assert_eq!(asked(&window, by)?, [Whereabouts::Resident { span: by }]);
     let unborn = SpanId::parse("s99").ok_or("an id")?;
@@ -57,6 +57,10 @@ fn a_span_is_resident_evicted_summarized_or_was_never_there() -> Outcome {
     window.lanes().recap.reground(by).wait()?;
     assert_eq!(asked(&window, first)?, [Whereabouts::Resident { span: first }]);
     assert!(matches!(&asked(&window, by)?[..], [Whereabouts::Evicted { span, .. }] if *span == by), "re-grounded");
+    let lanes = window.lanes().externalize().wait()?;
+    let again = lanes.work.summarize(first, summary("the letter a")?, &lanes.recap).wait()?;
+    drop(lanes);
+    assert!(matches!(&asked(&window, first)?[..], [Whereabouts::Summarized { by, .. }] if *by == again), "the newest");
     Ok(())
 }
 
@@ -163,8 +167,12 @@ fn a_text_that_cannot_be_read_may_be_it() -> Outcome {
             other => return Err(format!("{other:?}").into()),
         }
     }
+    let lanes = window.lanes();
+    let many = (0..100).map(|n| lanes.work.push(format!("filler {n}"))).collect::<Result<Vec<_>, _>>()?;
+    lanes.externalize().wait()?.work.evict(many).wait()?;
     store.arm(1, Fault::Fails);
-    assert!(matches!(window.ask(&Question::text("req-1")), Memory::Unknown { why: Doubt::Unreadable { .. } }));
+    let answer = window.ask(&Question::text("filler 99"));
+    assert!(matches!(answer, Memory::Unknown { why: Doubt::Unreadable { .. } }), "a store that fails is not asked on");
     assert_eq!(ids(&all(window.ask(&Question::text("req-1")))?), spans[..1], "mended");
     assert_eq!(ids(&all(window.ask(&Question::exact("one req-1")))?), spans[..1]);
     Ok(())
@@ -187,6 +195,26 @@ fn a_sealed_text_may_be_it() -> Outcome {
         Memory::Recorded { spans, more: Some(why) } => assert_eq!((ids(&spans), sealed(&why)), (vec![other], true)),
         other => return Err(format!("{other:?}").into()),
     }
+    Ok(())
+}
+
+#[test]
+fn what_was_redacted_was_here_and_says_why_it_is_gone() -> Outcome {
+    let mut window = window()?;
+    let lanes = window.lanes();
+    let (key, copy) = (lanes.work.push("API_KEY=hunter2")?, lanes.work.push("API_KEY=hunter2")?);
+    let filler = lanes.work.push("filler ".repeat(20))?;
+    let lanes = lanes.externalize().wait()?;
+    lanes.work.summarize([copy, filler], summary("a key was set")?, &lanes.recap).wait()?;
+    lanes.work.redact(key, Mutation::new("leaked key", "ask the operator")?).wait()?;
+    drop(lanes);
+    let Memory::Recorded { spans, more: Some(Doubt::Lossy { .. }) } = window.ask(&Question::exact("API_KEY=hunter2"))
+    else {
+        return Err("it was here".into());
+    };
+    assert_eq!(ids(&spans), [key, copy]);
+    assert!(spans.iter().all(|found| matches!(found, Whereabouts::Discarded { .. })), "{spans:?}");
+    assert!(matches!(window.ask(&Question::text("hunter2")), Memory::Unknown { why: Doubt::Lossy { .. } }));
     Ok(())
 }
 

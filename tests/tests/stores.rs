@@ -1,18 +1,24 @@
 //! Every store runs the same suite, and a window on the embedded file keeps what it says.
 
 use std::{
+    fs::File,
+    io,
+    path::Path,
+    pin::pin,
     process::Command,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Waker},
 };
 
 use keepspan::{
-    Episode, EpisodeId, OpenError, Window,
-    store::{self, MemoryStore, Store, StoreError, conformance},
+    Digest, Episode, EpisodeId, OpenError, Window,
+    store::{self, Batch, Blob, EmbeddedStore, MemoryStore, Store, StoreError, conformance},
 };
-use keepspan_tests::{Agent, Faulty};
+use keepspan_tests::{Agent, Counting, Delay, Fault, Faulty};
+use redb::{Database, StorageBackend, TableDefinition, backends::FileBackend};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -29,6 +35,125 @@ fn a_shared_store_conforms() -> Outcome {
 #[test]
 fn the_test_suites_own_store_conforms_while_it_is_told_nothing() -> Outcome {
     Ok(conformance::check(Faulty::default)?)
+}
+
+#[test]
+fn a_counting_store_conforms_and_counts() -> Outcome {
+    conformance::check(|| Counting::new(MemoryStore::new()))?;
+    let store = Counting::new(MemoryStore::new());
+    let (episode, blob) = (EpisodeId::new("e"), Blob::new("text"));
+    store.commit(&Batch::new(episode.clone(), 0, vec![blob.clone()], vec![vec![1]]))?;
+    store.commit(&Batch::new(episode.clone(), 0, vec![], vec![])).expect_err("the log has a record");
+    store.claim(blob.digest(), b"me")?;
+    store.get(blob.digest())?;
+    Store::get_many(&store, &[*blob.digest(); 3])?;
+    store.length(&episode)?;
+    store.read(&episode, 0, 1)?;
+    assert_eq!([store.commits(), store.gets(), store.reads()], [3, 4, 2]);
+    assert_eq!([store.commits(), store.gets(), store.reads()], [0; 3], "counted anew");
+    Ok(())
+}
+
+#[test]
+fn a_full_store_says_so_once_and_writes_nothing() -> Outcome {
+    let store = Faulty::default();
+    let batch = Batch::new(EpisodeId::new("e"), 0, vec![Blob::new("text")], vec![vec![1]]);
+    store.arm(1, Fault::OutOfSpace);
+    let refused = store.commit(&batch);
+    assert!(
+        matches!(refused, Err(StoreError::Io { ref source, .. }) if source.kind() == io::ErrorKind::StorageFull),
+        "{refused:?}"
+    );
+    assert!(matches!(store.get(&Digest::of(b"text")), Err(StoreError::Missing { .. })));
+    Ok(store.commit(&batch)?)
+}
+
+#[test]
+fn a_delayed_store_conforms_and_is_dropped_on_either_side_of_a_commit() -> Outcome {
+    let open = || Delay { inner: MemoryStore::new(), before: 2, after: 1 };
+    futures_lite::future::block_on(conformance::check_async(open))?;
+    for (polls, happened) in [(1, 0), (2, 0), (3, 1)] {
+        let store = open();
+        {
+            let batch = Batch::new(EpisodeId::new("e"), 0, vec![], vec![vec![1]]);
+            let mut commit = pin!(store::AsyncStore::commit(&store, &batch));
+            for _ in 0..polls {
+                assert!(commit.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            }
+        }
+        assert_eq!(store.inner.length(&EpisodeId::new("e"))?, happened, "dropped after {polls} polls");
+    }
+    Ok(())
+}
+
+/// A file that counts its syncs.
+#[derive(Debug)]
+struct Synced(FileBackend, Arc<AtomicUsize>);
+
+impl Synced {
+    fn open(path: &Path, syncs: &Arc<AtomicUsize>) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        Ok(Self(FileBackend::new(file).map_err(io::Error::other)?, syncs.clone()))
+    }
+}
+
+impl StorageBackend for Synced {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.0.close()
+    }
+}
+
+#[test]
+fn a_commit_syncs_as_often_as_the_engine_must() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let syncs = Arc::new(AtomicUsize::new(0));
+
+    let bare = Database::builder().create_with_backend(Synced::open(&folder.path().join("bare"), &syncs)?)?;
+    let mut minimum = Vec::new();
+    for number in 0..4 {
+        syncs.store(0, Ordering::SeqCst);
+        let write = bare.begin_write()?;
+        write.open_table(TableDefinition::<u64, u64>::new("one"))?.insert(number, number)?;
+        write.commit()?;
+        minimum.push(syncs.load(Ordering::SeqCst));
+    }
+    let minimum = minimum.into_iter().min().ok_or("no commit")?;
+
+    let (path, counted) = (folder.path().join("store"), syncs.clone());
+    let store = EmbeddedStore::over(&path.clone(), move || Synced::open(&path, &counted))?;
+    let episode = EpisodeId::new("e");
+    // Makes room first: a file that grows is synced once more for its new length.
+    let room = (0..200_u8).map(|n| Blob::new(vec![n; 5_000])).collect();
+    store.commit(&Batch::new(episode.clone(), 0, room, vec![]))?;
+    let blobs = || (0..20_u8).map(|n| Blob::new([n; 3_000].to_vec())).collect();
+    for (length, blobs) in [(0, Vec::new()), (50, blobs()), (100, Vec::new()), (150, Vec::new())] {
+        syncs.store(0, Ordering::SeqCst);
+        store.commit(&Batch::new(episode.clone(), length, blobs, vec![vec![7; 100]; 50]))?;
+        assert_eq!(syncs.load(Ordering::SeqCst), minimum, "50 records after {length}");
+    }
+    assert_eq!(minimum, 1, "one durable write is one sync");
+    Ok(())
 }
 
 #[test]

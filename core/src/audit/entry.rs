@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     Certainty, Digest, LaneSpec, Origin, PolicyVersion, PruneEvent, Role, SpanId, Tombstone,
-    journal::{Event, Fault, MutationRecord, SpanRecord, Tables},
+    journal::{Ceiling, Event, Fault, MutationRecord, SpanRecord, Tables},
     kind::KindId,
 };
 
@@ -110,7 +110,7 @@ pub enum Happening {
     Migrated {
         /// Why.
         reason: String,
-        /// For each lane before, the one that it became.
+        /// For each lane before, the one that it became; one that had no spans and went is not in it.
         lanes: Vec<(&'static str, &'static str)>,
     },
     /// What pruning did, or cost.
@@ -198,9 +198,9 @@ impl Happening {
                 Self::Opened { state, lanes, policy }
             }
             Event::Resumed => Self::Resumed,
-            Event::Limited(None) => return Ok(None),
-            Event::Limited(Some(ceiling)) => {
-                Self::Budget { limit: ceiling.limit, trigger: ceiling.trigger, fixed: ceiling.fixed }
+            Event::Limited(ceiling) => {
+                let Ceiling { limit, trigger, fixed } = ceiling.unwrap_or_default();
+                Self::Budget { limit, trigger, fixed }
             }
             Event::Externalized(span) => Self::Stored(SpanFacts::of(span, tables)?),
             Event::Evicted(record) => {
@@ -224,7 +224,8 @@ impl Happening {
             Event::PolicyChanged(policy) => Self::PolicyChanged { policy },
             Event::Migrated { reason, to, .. } => {
                 let name = |lane: Option<&LaneSpec>| lane.map_or("?", LaneSpec::name);
-                let became = before.iter().zip(to).map(|(lane, to)| (lane.name(), name(tables.lane(to)))).collect();
+                let became = before.iter().zip(to).filter_map(|(lane, to)| Some((lane.name(), name(tables.lane(to?)))));
+                let became = became.collect();
                 Self::Migrated { reason, lanes: became }
             }
             Event::Booked { note, .. } => match note.event() {

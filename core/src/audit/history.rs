@@ -2,8 +2,8 @@
 
 use super::{Happening, LogEntry, SpanFacts, Standing};
 use crate::{
-    Accounting, ByteEstimate, Digest, EpisodeId, Fidelity, JournalError, Message, Origin, PolicyVersion, ResumeError,
-    Role, SpanId, Tombstone,
+    Accounting, ByteEstimate, EpisodeId, Fidelity, JournalError, Message, Origin, PolicyVersion, ResumeError, Role,
+    SpanId, Tombstone,
     journal::{Facts, Replay, Tables, reader, walk},
     kind::{Derived, Kind as _, Rationale},
     store::Store,
@@ -90,7 +90,8 @@ impl History {
             spans.sort_by_key(|facts: &SpanFacts| facts.span);
             spans.dedup_by_key(|facts| facts.span);
             let turns = spans.iter().filter(|facts| is_turn(facts)).map(|facts| facts.span).collect();
-            let (contents, facts) = (replayed.contents, replayed.facts);
+            let (mut contents, facts) = (replayed.contents, replayed.facts);
+            contents.ledger.accounting.limit = facts.ceiling.map_or(0, |ceiling| ceiling.limit);
             Ok(Self { episode: episode.clone(), contents, facts, entries, spans, turns })
         })
     }
@@ -198,27 +199,6 @@ impl History {
             }
             Ok(contents)
         })
-    }
-
-    /// The blobs of the episode, each once, with the spans that have it.
-    pub(super) fn blobs(&self) -> Vec<(Digest, Vec<SpanId>)> {
-        let mut of = std::collections::HashMap::<Digest, usize>::with_capacity(self.spans.len());
-        let mut blobs: Vec<(Digest, Vec<SpanId>)> = Vec::with_capacity(self.spans.len());
-        for facts in &self.spans {
-            let durable = self.contents.table.get(facts.span).is_some_and(|entry| entry.durable);
-            let Some(digest) = facts.sha256.filter(|_| durable) else { continue };
-            let at = *of.entry(digest).or_insert(blobs.len());
-            match blobs.get_mut(at) {
-                Some((_, spans)) => spans.push(facts.span),
-                None => blobs.push((digest, vec![facts.span])),
-            }
-        }
-        blobs
-    }
-
-    /// Whether the log says that a span was removed for good.
-    pub(super) fn is_gone(&self, span: SpanId) -> bool {
-        self.contents.gone.contains_key(&span)
     }
 
     fn standing(&self, span: SpanId) -> Option<Standing> {

@@ -1,6 +1,7 @@
 //! Verify: every record, every chain, every blob.
 
 use std::{
+    collections::HashSet,
     sync::{
         atomic::{AtomicUsize, Ordering},
         mpsc,
@@ -8,10 +9,11 @@ use std::{
     thread,
 };
 
-use super::History;
 use crate::{
     Digest, EpisodeId, JournalError, SpanId,
-    store::{Store, StoreError},
+    journal::{Entry, Event, Fault, PAGE, Replay, chain, follows, read, reader, walk},
+    store::{AsyncStore, Store, StoreError},
+    window::{at_once, contents::Contents},
 };
 
 /// How far a verification is.
@@ -46,7 +48,7 @@ pub struct Verified {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
-    /// The log itself; what comes after that record was not read.
+    /// A record of the log. After the first, only digests are checked: no window can be rebuilt from there on.
     #[error(transparent)]
     Journal(JournalError),
     /// The text of these spans.
@@ -64,31 +66,23 @@ fn named(spans: &[SpanId]) -> String {
 }
 
 /// How many blobs are read at once.
-const GROUP: usize = 64;
+const GROUP: usize = 256;
 
 /// Reads an episode's whole log and every blob it names, on all cores, and checks digests, chains and derivations. `progress` is
 /// told after each group of blobs.
 pub fn verify<S: Store>(store: &S, episode: &EpisodeId, mut progress: impl FnMut(Progress)) -> Verified {
-    let mut verified = Verified { records: 0, blobs: 0, bytes: 0, sealed: 0, faults: Vec::new() };
-    let history = match History::read(store, episode) {
-        Ok(history) => history,
-        Err(error) => {
-            verified.faults.push(Damage::Journal(error));
-            return verified;
-        }
-    };
-    verified.records = u64::try_from(history.entries().len()).unwrap_or(u64::MAX);
-    let blobs = history.blobs();
-    let groups: Vec<_> = blobs.chunks(GROUP).collect();
+    let (named, faults) = Named::read(store, episode);
+    let mut verified = Verified { records: named.records, blobs: 0, bytes: 0, sealed: 0, faults };
+    let groups: Vec<_> = named.blobs.chunks(GROUP).collect();
     let (next, (send, receive)) = (AtomicUsize::new(0), mpsc::channel());
     let workers = thread::available_parallelism().map_or(1, usize::from).min(groups.len());
-    let mut now = Progress { of: u64::try_from(blobs.len()).unwrap_or(u64::MAX), ..Progress::default() };
+    let mut now = Progress { of: count(named.blobs.len()), ..Progress::default() };
     thread::scope(|scope| {
         for _ in 0..workers {
-            let (next, groups, send, history) = (&next, &groups, send.clone(), &history);
+            let (next, groups, send, named) = (&next, &groups, send.clone(), &named);
             scope.spawn(move || {
                 while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if send.send(checked(store, history, group)).is_err() {
+                    if send.send(named.checked(store, group)).is_err() {
                         return;
                     }
                 }
@@ -107,6 +101,19 @@ pub fn verify<S: Store>(store: &S, episode: &EpisodeId, mut progress: impl FnMut
     verified
 }
 
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+/// The blobs that a log names.
+struct Named {
+    /// As far as the log adds up.
+    contents: Contents,
+    records: u64,
+    /// In the order in which they were written, which is that of the file.
+    blobs: Vec<Digest>,
+}
+
 #[derive(Default)]
 struct Checked {
     blobs: u64,
@@ -115,29 +122,96 @@ struct Checked {
     faults: Vec<Damage>,
 }
 
-fn checked<S: Store>(store: &S, history: &History, group: &[(Digest, Vec<SpanId>)]) -> Checked {
-    let digests: Vec<_> = group.iter().map(|(digest, _)| *digest).collect();
-    let mut all = Checked { blobs: u64::try_from(group.len()).unwrap_or(u64::MAX), ..Checked::default() };
-    // One that is missing spoils the read of its group, and then each is read alone.
-    let together = store.get_many(&digests).ok().filter(|found| found.len() == digests.len());
-    let mut found = together.map(Vec::into_iter);
-    for (digest, spans) in group {
-        let bytes = match &mut found {
-            Some(found) => found.next().ok_or(StoreError::Missing { digest: *digest }),
-            None => store.get(digest),
+impl Named {
+    /// Reads a log to its end, whatever is wrong with it.
+    fn read<S: Store>(store: &S, episode: &EpisodeId) -> (Self, Vec<Damage>) {
+        let mut replay = Replay::over(Contents::new(reader(episode), &[], None), &[]);
+        let (mut blobs, mut seen) = (Vec::new(), HashSet::new());
+        let mut collect = |entry: &Entry| {
+            blobs.extend(entry.events.iter().filter_map(Event::brings).filter(|digest| seen.insert(*digest)));
         };
-        match bytes {
-            Ok(bytes) if Digest::of(&bytes) == *digest => {
-                all.bytes = all.bytes.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        let whole = at_once(walk(store, episode, |_, entry, chain| {
+            collect(&entry);
+            replay.entry(entry, chain)
+        }));
+        let (records, faults) = match whole {
+            Ok(records) => (records, replay.settle().err().map(Damage::Journal).into_iter().collect()),
+            Err(JournalError::Record { record, episode, fault }) => {
+                let mut faults =
+                    vec![Damage::Journal(JournalError::Record { record, episode: episode.clone(), fault })];
+                (at_once(rest(store, &episode, record, &mut collect, &mut faults)), faults)
             }
-            Ok(_) => {
-                all.faults.push(Damage::Text { spans: spans.clone(), error: StoreError::Corrupt { digest: *digest } })
+            Err(error) => (0, vec![Damage::Journal(error)]),
+        };
+        (Self { contents: replay.replayed().contents, records, blobs }, faults)
+    }
+
+    fn spans(&self, digest: Digest) -> Vec<SpanId> {
+        let durable = self.contents.table.iter().filter(|(_, entry)| entry.durable && entry.digest == digest);
+        durable.map(|(span, _)| span).collect()
+    }
+
+    fn checked<S: Store>(&self, store: &S, group: &[Digest]) -> Checked {
+        let mut all = Checked { blobs: count(group.len()), ..Checked::default() };
+        // One that is missing spoils the read of its group, and then each is read alone.
+        let together = store.get_many(group).ok().filter(|found| found.len() == group.len());
+        let mut found = together.map(Vec::into_iter);
+        for digest in group {
+            let bytes = match &mut found {
+                Some(found) => found.next().ok_or(StoreError::Missing { digest: *digest }),
+                None => store.get(digest),
+            };
+            let error = match bytes {
+                Ok(bytes) if Digest::of(&bytes) == *digest => {
+                    all.bytes = all.bytes.saturating_add(count(bytes.len()));
+                    continue;
+                }
+                Ok(_) => StoreError::Corrupt { digest: *digest },
+                Err(error) => error,
+            };
+            let spans = self.spans(*digest);
+            let gone = |span: &SpanId| self.contents.gone.contains_key(span);
+            match error {
+                StoreError::Sealed { .. } if spans.iter().all(gone) => all.sealed = all.sealed.saturating_add(1),
+                error => all.faults.push(Damage::Text { spans, error }),
             }
-            Err(StoreError::Sealed { .. }) if spans.iter().all(|span| history.is_gone(*span)) => {
-                all.sealed = all.sealed.saturating_add(1);
+        }
+        all
+    }
+}
+
+/// What can still be said of a log beyond its first fault, `from`: which records do not follow or cannot be read, and what
+/// blobs the others name. Gives the number of records.
+async fn rest<S: Store>(
+    store: &S,
+    episode: &EpisodeId,
+    from: u64,
+    collect: &mut impl FnMut(&Entry),
+    faults: &mut Vec<Damage>,
+) -> u64 {
+    let (mut number, mut before) = (from, None);
+    loop {
+        let page = match AsyncStore::read(store, episode, number, PAGE).await {
+            Ok(page) if page.is_empty() => return number,
+            Ok(page) => page,
+            Err(error) => {
+                faults.push(Damage::Journal(error.into()));
+                return number;
             }
-            Err(error) => all.faults.push(Damage::Text { spans: spans.clone(), error }),
+        };
+        for record in &page {
+            let linked = before.is_none_or(|before| follows(record, &before));
+            let entry = read(record);
+            let fault = if linked { entry.as_ref().err().cloned() } else { Some(Fault::Chain) };
+            // The first one is told already.
+            if let Some(fault) = fault.filter(|_| number > from) {
+                faults.push(Damage::Journal(JournalError::Record { episode: episode.clone(), record: number, fault }));
+            }
+            if let Ok((entry, _)) = &entry {
+                collect(entry);
+            }
+            before = chain(record);
+            number = number.saturating_add(1);
         }
     }
-    all
 }

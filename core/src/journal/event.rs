@@ -52,17 +52,27 @@ pub(crate) enum Event {
         authority: Option<String>,
     },
     PolicyChanged(PolicyVersion),
-    /// Other lanes from here on; `to` has for each lane before the one it became.
+    /// Other lanes from here on; `to` has for each lane before the one it became, and none where it had no spans and went.
     Migrated {
         reason: String,
         lanes: Vec<LaneRecord>,
-        to: Vec<u16>,
+        to: Vec<Option<u16>>,
     },
     /// What pruning did or cost; `written` is the rationale that it put into the window.
     Booked {
         note: Note,
         written: Option<SpanId>,
     },
+}
+
+impl Event {
+    /// The blob that came with it.
+    pub(crate) fn brings(&self) -> Option<Digest> {
+        match self {
+            Self::Externalized(span) | Self::Summarized { summary: span, .. } => span.sha256,
+            _ => None,
+        }
+    }
 }
 
 /// A lane as the log knows it.
@@ -92,7 +102,7 @@ pub(crate) struct Probe {
 }
 
 /// The budget's numbers that a reader of the log needs, in tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ceiling {
     pub(crate) limit: u64,
     pub(crate) trigger: u64,

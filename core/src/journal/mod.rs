@@ -7,6 +7,9 @@ mod error;
 mod event;
 mod replay;
 mod tables;
+#[cfg(test)]
+mod tests;
+mod walk;
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -17,6 +20,7 @@ pub(crate) use self::{
     event::{Ceiling, Event, LaneRecord, MutationRecord, Probe, SpanRecord, TombstoneRecord},
     replay::{Facts, Replay, Replayed, reader},
     tables::Tables,
+    walk::{PAGE, walk},
 };
 use crate::{Digest, EpisodeId, Tombstone, accounting::Note, store::AsyncStore};
 
@@ -77,55 +81,27 @@ pub(crate) fn chain(record: &[u8]) -> Option<Digest> {
     record.last_chunk().copied().map(Digest::from_bytes)
 }
 
-/// The blobs that a record's spans have.
-pub(crate) fn brings(record: &[u8], after: &Digest) -> Vec<Digest> {
-    let digest = |event: &Event| match event {
-        Event::Externalized(span) | Event::Summarized { summary: span, .. } => span.sha256,
-        _ => None,
-    };
-    open(record, after).map(|(entry, _)| entry.events.iter().filter_map(digest).collect()).unwrap_or_default()
-}
-
 /// Opens a record that goes on from `after`; gives its entry and what the next one goes on from.
 pub(crate) fn open(record: &[u8], after: &Digest) -> Result<(Entry, Digest), Fault> {
+    if follows(record, after) { read(record) } else { Err(Fault::Chain) }
+}
+
+/// Whether a record goes on from `after`.
+pub(crate) fn follows(record: &[u8], after: &Digest) -> bool {
+    let parts = record.split_last_chunk::<32>();
+    parts.is_some_and(|(body, chain)| Digest::of_two(after.as_bytes(), body).as_bytes() == chain)
+}
+
+/// A record's entry, and what the next one goes on from, unchecked.
+pub(crate) fn read(record: &[u8]) -> Result<(Entry, Digest), Fault> {
     let (body, chain) = record.split_last_chunk::<32>().ok_or(Fault::Unreadable)?;
-    let chain = Digest::from_bytes(*chain);
-    if Digest::of_two(after.as_bytes(), body) != chain {
-        return Err(Fault::Chain);
-    }
     match body.split_first() {
         Some((&VERSION, entry)) => match postcard::take_from_bytes(entry) {
-            Ok((entry, [])) => Ok((entry, chain)),
+            Ok((entry, [])) => Ok((entry, Digest::from_bytes(*chain))),
             _ => Err(Fault::Unreadable),
         },
         Some((found, _)) => Err(Fault::Version { found: *found, supported: VERSION }),
         None => Err(Fault::Unreadable),
-    }
-}
-
-/// How many records are read at once: commits, so some thousands of spans.
-pub(crate) const PAGE: u64 = 256;
-
-/// Walks an episode's log from record `from` on, in pages, each record checked against the one before.
-pub(crate) async fn walk<S: AsyncStore>(
-    store: &S,
-    episode: &EpisodeId,
-    mut each: impl FnMut(u64, Entry, Digest) -> Result<(), Fault>,
-) -> Result<u64, JournalError> {
-    let (mut number, mut chain) = (0_u64, beginning(episode));
-    loop {
-        let page = store.read(episode, number, PAGE).await?;
-        for record in &page {
-            let done = open(record, &chain).and_then(|(entry, after)| {
-                chain = after;
-                each(number, entry, after)
-            });
-            done.map_err(|fault| JournalError::Record { episode: episode.clone(), record: number, fault })?;
-            number = number.saturating_add(1);
-        }
-        if page.is_empty() {
-            return Ok(number);
-        }
     }
 }
 

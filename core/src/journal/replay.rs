@@ -14,10 +14,14 @@ use crate::{
     state,
     store::AsyncStore,
     window::{
+        candidates::Class,
         contents::{Contents, Derivation},
         table::{Entry as Row, Residency},
     },
 };
+
+/// No process pushes so many spans without a commit: a record that says so is damaged, and is not to fill the memory.
+const MOST_LOST: u64 = 1 << 24;
 
 /// A log, read as far as it goes.
 pub(crate) struct Replay {
@@ -27,8 +31,6 @@ pub(crate) struct Replay {
     until: Option<SpanId>,
     /// Rationales: what pruning wrote makes nothing older.
     written: BTreeSet<SpanId>,
-    /// Their numbers, in case their texts are never committed.
-    reserved: BTreeSet<SpanId>,
     /// Sources that a summary took the place of, until their tombstones come.
     owed: BTreeSet<SpanId>,
     parts: BTreeMap<SpanId, Part>,
@@ -63,7 +65,6 @@ impl Replay {
             known,
             until: None,
             written: BTreeSet::new(),
-            reserved: BTreeSet::new(),
             owed: BTreeSet::new(),
             parts: BTreeMap::new(),
             reads: BTreeMap::new(),
@@ -97,8 +98,12 @@ impl Replay {
         for note in &entry.notes {
             self.contents.ledger.replay(note);
         }
+        if entry.spans.saturating_sub(self.contents.table.len()) > MOST_LOST {
+            return Err(Fault::Unreadable);
+        }
         // The window that a model saw when this span came from it had none of what came later.
         let later = self.until.is_some_and(|until| entry.spans >= until.number());
+        let entered = SpanId::mint(entry.spans);
         for (at, event) in entry.events.into_iter().enumerate() {
             if (first && at == 0) != matches!(event, Event::Opened { .. }) {
                 return Err(Fault::Opening);
@@ -106,7 +111,12 @@ impl Replay {
             match event {
                 Event::Externalized(span) if !self.is_after(span.span) => self.externalized(span)?,
                 Event::Externalized(_) => {}
-                event if !later => self.event(event)?,
+                event if !later => {
+                    if let Event::Summarized { .. } = event {
+                        self.contents.reserve(entered);
+                    }
+                    self.event(event)?;
+                }
                 // What the model saw then, and nobody can see now.
                 Event::Discarded { span, mutation } if !self.is_after(span.span) => {
                     self.discarded(&span)?;
@@ -115,6 +125,10 @@ impl Replay {
                 Event::Redacted { spans, mutations, .. } => self.removed.extend(spans.into_iter().zip(mutations)),
                 _ => {}
             }
+        }
+        if !later {
+            // Numbers that were given away, in case their texts are never committed.
+            self.contents.reserve(self.written.last().copied().unwrap_or(entered).max(entered));
         }
         match self.owed.pop_first() {
             Some(span) => Err(Fault::Contradicts { span, what: "a summary took its place, and no tombstone says so" }),
@@ -164,15 +178,23 @@ impl Replay {
                 self.contents.remove(span.span, &mutation);
             }
             Event::Redacted { spans, mutations, .. } => {
-                for (span, mutation) in spans.iter().zip(&mutations) {
+                for (at, span) in spans.iter().enumerate() {
                     self.row(*span)?;
+                    let mutation = mutations.get(at).ok_or(Fault::Contradicts {
+                        span: *span,
+                        what: "it was removed for good, and no reason is given",
+                    })?;
                     self.contents.remove(*span, mutation);
                 }
             }
             Event::PolicyChanged(policy) => contents.under(policy),
             Event::Migrated { lanes, to, .. } => {
                 let lanes = state::recorded(&lanes, self.known);
-                if to.len() != contents.lanes.len() || to.iter().any(|to| usize::from(*to) >= lanes.len()) {
+                let known = |(lane, to): (usize, &Option<u16>)| match to {
+                    Some(to) => usize::from(*to) < lanes.len(),
+                    None => contents.spans_in(lane) == 0,
+                };
+                if to.len() != contents.lanes.len() || !to.iter().enumerate().all(known) {
                     return Err(Fault::Unknown { what: "lane" });
                 }
                 contents.migrate(lanes, &to);
@@ -180,7 +202,6 @@ impl Replay {
             Event::Booked { note, written } => {
                 self.contents.ledger.replay(&note);
                 self.written.extend(written);
-                self.reserved.extend(written.filter(|span| !self.is_after(*span)));
             }
         }
         Ok(())
@@ -195,24 +216,29 @@ impl Replay {
         if row.residency == wanted { Ok(row) } else { Err(Fault::Contradicts { span, what }) }
     }
 
-    /// A span that a commit brought. The same one again is a commit that was repeated after its answer was lost.
+    /// A span that a commit brought.
     fn externalized(&mut self, record: SpanRecord) -> Result<(), Fault> {
-        let span = record.span;
-        match self.contents.table.get(span).filter(|row| row.residency != Residency::Unrecorded) {
-            Some(row) if row.durable && Some(row.digest) == record.sha256 && row.start == record.start => Ok(()),
-            Some(_) => Err(Fault::Contradicts { span, what: "it is recorded twice, and not the same" }),
-            None if record.sha256.is_none() => Err(Fault::Contradicts { span, what: "it has no digest" }),
-            None => self.entered(&record, true),
+        match record.sha256 {
+            None => Err(Fault::Contradicts { span: record.span, what: "it has no digest" }),
+            Some(_) if self.is_again(&record)? => Ok(()),
+            Some(_) => self.entered(&record, true),
         }
     }
 
-    /// A span that left before the window knew that the store has it. The log may know: a commit can fail when it is read back.
+    /// A span that was removed before a commit brought it.
     fn discarded(&mut self, record: &SpanRecord) -> Result<(), Fault> {
-        let span = record.span;
-        match self.contents.table.get(span).filter(|row| row.residency != Residency::Unrecorded) {
-            Some(row) if row.is_resident() && row.start == record.start => Ok(()),
-            Some(_) => Err(Fault::Contradicts { span, what: "it is recorded twice, and not the same" }),
-            None => self.entered(record, false),
+        if self.is_again(record)? { Ok(()) } else { self.entered(record, false) }
+    }
+
+    /// Whether a span is on record already, as it is when its text was committed and not read back.
+    fn is_again(&self, record: &SpanRecord) -> Result<bool, Fault> {
+        let SpanRecord { span, start, sha256, .. } = record;
+        match self.contents.table.get(*span).filter(|row| row.residency != Residency::Unrecorded) {
+            None => Ok(false),
+            Some(row) if row.durable && row.start == *start && sha256.is_none_or(|sha256| sha256 == row.digest) => {
+                Ok(true)
+            }
+            Some(_) => Err(Fault::Contradicts { span: *span, what: "it is recorded twice, and not the same" }),
         }
     }
 
@@ -269,10 +295,12 @@ impl Replay {
         if !row.durable {
             return contradicts("it left before the store had it");
         }
-        if (tombstone.sha256, tombstone.start, tombstone.end, tombstone.lane)
-            != (row.digest, row.start, row.end(), row.lane)
-        {
-            return contradicts("its tombstone is of another text, place or lane");
+        let TombstoneRecord { sha256, start, end, lane, name, .. } = *tombstone;
+        if (sha256, start, end, lane, name) != (row.digest, row.start, row.end(), row.lane, row.name) {
+            return contradicts("its tombstone is of another text, place, lane or tool");
+        }
+        if self.contents.class(lane) == Class::Kept {
+            return contradicts("it left a lane whose spans never leave");
         }
         if tombstone.policy != self.contents.policies {
             return contradicts("its tombstone names a policy that was not in force");
@@ -362,21 +390,27 @@ impl Replay {
 
     /// Checks the whole, and gives the window.
     pub(crate) fn finish(mut self) -> Result<Replayed, JournalError> {
+        self.settle()?;
+        Ok(self.replayed())
+    }
+
+    /// Checks the whole: what can only be seen at the end.
+    pub(crate) fn settle(&mut self) -> Result<(), JournalError> {
         let episode = self.contents.episode.clone();
         if self.contents.length == 0 {
             return Err(JournalError::NoEpisode { episode });
         }
-        for span in std::mem::take(&mut self.reserved) {
-            self.contents.reserve(span);
-        }
-        let whole = |fault| JournalError::Whole { episode: episode.clone(), fault };
-        self.related().map_err(whole)?;
-        if let Some(span) = self.contents.unpointed() {
-            return Err(whole(Fault::Contradicts {
-                span,
-                what: "it left, and no pointer stands in its place; or the reverse",
-            }));
-        }
+        let done = self.related().and_then(|()| match self.contents.unpointed() {
+            None => Ok(()),
+            Some(span) => {
+                Err(Fault::Contradicts { span, what: "it left, and no pointer stands in its place; or the reverse" })
+            }
+        });
+        done.map_err(|fault| JournalError::Whole { episode, fault })
+    }
+
+    /// The window, as far as the log was read.
+    pub(crate) fn replayed(self) -> Replayed {
         let Self { mut contents, facts, removed, .. } = self;
         for (span, mutation) in &removed {
             // A pointer of then tells nothing that must not be kept.
@@ -384,13 +418,9 @@ impl Replay {
                 contents.remove(*span, mutation);
             }
         }
-        contents.gaps = contents
-            .table
-            .iter()
-            .filter(|(_, row)| row.residency == Residency::Unrecorded)
-            .map(|(span, _)| span)
-            .collect();
-        Ok(Replayed { contents, facts })
+        let missing = contents.table.iter().filter(|(_, row)| row.residency == Residency::Unrecorded);
+        contents.gaps = missing.map(|(span, _)| span).collect();
+        Replayed { contents, facts }
     }
 
     /// Exchanges and reads, in the order in which their spans entered, which need not be that of their records.
@@ -399,12 +429,8 @@ impl Replay {
         for (span, part) in std::mem::take(parts) {
             if contents.exchanges.takes(&part).is_err() {
                 // Its call may have been lost with the process; without a gap nothing is.
-                if contents
-                    .table
-                    .iter()
-                    .take_while(|(id, _)| *id < span)
-                    .all(|(_, row)| row.residency != Residency::Unrecorded)
-                {
+                let gap = |(id, row): (SpanId, &Row)| id < span && row.residency == Residency::Unrecorded;
+                if !contents.table.iter().any(gap) {
                     return Err(Fault::Contradicts { span, what: "it is the result of a call that nobody made" });
                 }
                 if let Some(row) = contents.table.get_mut(span) {

@@ -70,9 +70,9 @@ impl Question {
                 What::Span(_) => look.matched.push(span),
                 What::Bytes(digest) if holds(entry, digest) => look.matched.push(span),
                 What::Bytes(_) => {}
-                What::Text(_) => look.read(span, entry),
+                What::Text(_) => look.read(contents, span, entry),
                 What::Tool { name, call, result } => match link(contents, span, entry, name, call.as_ref()) {
-                    Link::Same if result.is_some() => look.read(span, entry),
+                    Link::Same if result.is_some() => look.read(contents, span, entry),
                     Link::Same => look.matched.push(span),
                     Link::Unknown => look.doubt(Doubt::Unlinked { span }),
                     Link::Other => {}
@@ -126,10 +126,10 @@ impl Look {
         self.doubt.get_or_insert(doubt);
     }
 
-    fn read(&mut self, span: SpanId, entry: &Entry) {
+    fn read(&mut self, contents: &Contents, span: SpanId, entry: &Entry) {
         match &entry.content {
-            // It makes the window lossy, which is the doubt.
-            None if entry.residency == Residency::Discarded => {}
+            // The record is not complete, which is the doubt.
+            _ if entry.residency == Residency::Unrecorded || contents.gone.contains_key(&span) => {}
             _ if !entry.text => self.doubt(Doubt::NotText { span }),
             Some(content) => self.here.push((span, content.clone())),
             None => self.stored.push((span, entry.digest)),
@@ -173,5 +173,5 @@ fn link(contents: &Contents, span: SpanId, entry: &Entry, tool: &Arc<str>, call:
 /// Whether the call that the turn `span` makes has no result yet.
 fn is_open(contents: &Contents, span: SpanId, call: &Arc<str>) -> bool {
     let answers = |other: &SpanId| matches!(contents.exchanges.part(*other), Some(Part::Answers(id)) if id == call);
-    contents.exchanges.is_pending(span) && !contents.exchanges.unit(span).is_some_and(|unit| unit.iter().any(answers))
+    !contents.exchanges.unit(span).is_some_and(|unit| unit.iter().any(answers))
 }

@@ -5,6 +5,8 @@
 //! not made of such words (Chinese, Japanese), and for an answer that can be "never", ask the record:
 //! [`Window::ask`] with [`Question::text`](crate::Question::text).
 //!
+//! The index is SQLite's FTS5, compiled in: it needs a C compiler, and a program has one version of `libsqlite3-sys` only.
+//!
 //! ```
 //! # use keepspan::{ContextState, Episode, NewSpan, Spans, Window, store::MemoryStore};
 //! use keepspan::search::Search;
@@ -46,8 +48,8 @@ pub struct Search {
     window: u64,
     /// How many spans the index has looked at.
     seen: u64,
-    /// Those of them whose text could not be read yet.
-    unread: BTreeSet<SpanId>,
+    /// Those of them that were not in the store yet, or could not be read.
+    open: BTreeSet<SpanId>,
     /// Those of them that are no text.
     bytes: u64,
 }
@@ -58,7 +60,7 @@ pub struct Search {
 pub struct Updated {
     /// Spans that can be found from now on.
     pub added: u64,
-    /// Spans that can not be found any more: they were discarded.
+    /// Spans that can not be found any more: they were redacted.
     pub removed: u64,
     /// Spans whose blob is missing, sealed or damaged; every update tries them again.
     pub unreadable: Vec<SpanId>,
@@ -85,12 +87,12 @@ impl Search {
     /// [`SearchError::Index`], when there is no memory for it.
     pub fn new<C: ContextState, St>(window: &Window<C, St>) -> Result<Self, SearchError> {
         let window = window.shared.lock().moment().window;
-        Ok(Self { index: Index::new()?, window, seen: 0, unread: BTreeSet::new(), bytes: 0 })
+        Ok(Self { index: Index::new()?, window, seen: 0, open: BTreeSet::new(), bytes: 0 })
     }
 
-    /// Takes in what entered the window since the last update, and takes out what was discarded. O(text of the new spans):
-    /// texts that left the window already are read from the store, verified, 64 at a time. A discard rewrites the index, so
-    /// that nothing of the text stays in it.
+    /// Takes in what was externalized since the last update, and takes out what was redacted. O(text of the new spans):
+    /// texts that left the window already are read from the store, verified, 64 at a time. A redaction rewrites the index, so
+    /// that nothing of the text stays in it. What is not externalized yet is in the window, where a model sees it.
     ///
     /// # Errors
     /// [`SearchError`]: another window, or the store failed; what was read until then is in the index.
@@ -106,22 +108,22 @@ impl Search {
         &mut self,
         window: &Window<C, St>,
     ) -> Result<Updated, SearchError> {
-        let (new, discarded) = {
+        let (new, gone) = {
             let contents = window.shared.lock();
             self.is_of(&contents)?;
             (self.new_in(&contents), contents.gone.keys().copied().collect::<Vec<_>>())
         };
-        let mut updated = Updated { removed: self.index.remove(&discarded)?, ..Updated::default() };
+        let mut updated = Updated { removed: self.index.remove(&gone)?, ..Updated::default() };
         updated.added = self.index.add(new.here.iter().filter_map(|(span, text)| Some((*span, text.as_text()?))))?;
         self.seen = new.seen;
         self.bytes = self.bytes.saturating_add(new.bytes);
-        self.unread = new.stored.iter().map(|(span, _)| *span).collect();
+        self.open = new.open;
         for group in new.stored.chunks(GROUP) {
             let Group { texts, unreadable, failed } = read(&window.shared.store, group).await;
             let utf8 = texts.iter().filter_map(|(span, text)| Some((*span, std::str::from_utf8(text).ok()?)));
             updated.added = updated.added.saturating_add(self.index.add(utf8)?);
             for (span, _) in &texts {
-                self.unread.remove(span);
+                self.open.remove(span);
             }
             for (span, source) in unreadable {
                 if failed {
@@ -167,13 +169,18 @@ impl Search {
     fn new_in(&self, contents: &Contents) -> New {
         let mut new = New { seen: contents.table.len(), ..New::default() };
         let pushed = (self.seen.saturating_add(1)..=new.seen).map(SpanId::mint);
-        for span in self.unread.iter().copied().chain(pushed) {
-            match contents.table.get(span) {
-                None => {}
-                Some(_) if contents.gone.contains_key(&span) => {}
+        let looked_at = self.open.iter().copied().chain(pushed);
+        for span in looked_at.filter(|span| !contents.gone.contains_key(span)) {
+            match contents.table.get(span).filter(|entry| entry.durable) {
                 Some(Entry { text: false, .. }) => new.bytes = new.bytes.saturating_add(1),
                 Some(Entry { content: Some(content), .. }) => new.here.push((span, content.clone())),
-                Some(Entry { digest, .. }) => new.stored.push((span, *digest)),
+                Some(Entry { digest, .. }) => {
+                    new.stored.push((span, *digest));
+                    new.open.insert(span);
+                }
+                None => {
+                    new.open.insert(span);
+                }
             }
         }
         new
@@ -186,12 +193,14 @@ struct New {
     here: Vec<(SpanId, Content)>,
     /// Texts that are in the store.
     stored: Vec<(SpanId, Digest)>,
+    /// These, and what is not in the store yet.
+    open: BTreeSet<SpanId>,
     bytes: u64,
     seen: u64,
 }
 
 fn hit(contents: &Contents, span: SpanId, score: f64) -> Option<Hit> {
-    // Discarded since the last update: its text must not be found, not even by its absence.
+    // Removed since the last update: its text must not be found, not even by its absence.
     let entry = contents.table.get(span).filter(|_| !contents.gone.contains_key(&span))?;
     Some(Hit { span, score, lane: contents.lane_name(entry), whereabouts: Whereabouts::of(contents, span)? })
 }

@@ -1,7 +1,7 @@
 //! The embedded default: one file, every commit durable on return.
 //!
 //! Tables: `heads` (digest -> where the blob's pieces are, and its tail; or that it is sealed), `pieces` (number -> bytes), `log` (episode
-//! and number -> record), `claims` (signature -> holder), `keepspan` (the format version).
+//! and number -> record), `claims` (signature -> holder), `keepspan` (the format version, whether a scrub is due).
 //!
 //! The engine rounds a value that does not fit into a page up to a power of two of pages, so 64 KB and a few bytes
 //! would take 128 KB. A blob is therefore cut into pieces that fill their pages exactly, and what is left, less than a
@@ -10,16 +10,16 @@
 
 use std::{
     fmt,
-    fs::File,
+    fs::{self, File},
     io,
-    ops::RangeInclusive,
+    ops::{Bound, Range, RangeInclusive},
     path::{Path, PathBuf},
     sync::{PoisonError, RwLock},
 };
 
 use redb::{Builder, Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, TableDefinition};
 
-use super::{Batch, Blob, Claim, Store, StoreError};
+use super::{Batch, Blob, Claim, Store, StoreError, overlay::Overlay};
 use crate::{Digest, EpisodeId};
 
 const FORMAT: u32 = 1;
@@ -29,9 +29,15 @@ const PIECES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("pieces");
 const LOG: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("log");
 const CLAIMS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("claims");
 
+/// There while the file may hold bytes of what was sealed.
+const UNSCRUBBED: &str = "unscrubbed";
+/// There while free pages are overwritten.
+const ZEROS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("zeros");
+
 /// What fills 16, 8, 4, 2 and 1 pages of 4,096 bytes exactly: a leaf of one entry spends 4 bytes on itself, 4 on the
 /// value's end and 8 on the key.
-const FITS: [usize; 5] = [65_520, 32_752, 16_368, 8_176, 4_080];
+const FITS: [usize; 5] = [65_520, 32_752, 16_368, 8_176, PAGE];
+const PAGE: usize = 4_080;
 
 /// What a head says instead of its first piece when the blob is sealed.
 const SEALED: u64 = u64::MAX;
@@ -39,14 +45,21 @@ const SEALED: u64 = u64::MAX;
 /// Bytes of pages kept in memory; the system's page cache keeps the rest.
 const CACHE: usize = 64 << 20;
 
-type Reopen = Box<dyn Fn() -> Result<Database, StoreError> + Send + Sync>;
+type Reopen = Box<dyn Fn(&Path) -> Result<Database, StoreError> + Send + Sync>;
 
 /// The embedded store: one file that one process holds at a time.
 ///
 /// A handle that met an I/O error opens the file anew at its next use, so a step that failed on a full disk can be run
 /// again once there is space. Until then reads may fail too: opening the file anew takes a page or two.
+///
+/// A commit that [seals](Batch::sealing) also overwrites every free page of the file, since older copies of the sealed
+/// bytes may lie in them, and then compacts it: O(pages of the file), while other threads wait. When that is interrupted,
+/// the commit is [`StoreError::Unacknowledged`], and the next use of the handle, or the next open for writing, finishes
+/// it before anything else. What the file system and the disk keep of a file's former bytes (snapshots, journals, spare
+/// blocks) is out of reach.
 pub struct EmbeddedStore {
     path: PathBuf,
+    read_only: bool,
     reopen: Reopen,
     database: RwLock<Option<Database>>,
 }
@@ -80,7 +93,7 @@ macro_rules! engine_faults {
         }
     })* };
 }
-engine_faults!(redb::TransactionError, redb::TableError, redb::StorageError);
+engine_faults!(redb::TransactionError, redb::TableError, redb::StorageError, redb::CompactionError);
 
 impl EmbeddedStore {
     /// Opens the store in the file at `path`, and creates it when there is none; the folder must exist. On Unix a new
@@ -89,34 +102,77 @@ impl EmbeddedStore {
     /// # Errors
     /// [`StoreError::InUse`], [`StoreError::NotAStore`], [`StoreError::Version`] or [`StoreError::Io`], with the path.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let file = path.to_path_buf();
-        Self::with(path, Box::new(move || open_or_create(&file)))
+        Self::with(path, false, open_or_create)
     }
 
-    /// A store over any storage of the engine, for tests of failing disks; `path` is what errors name.
+    /// As [`open`](Self::open), but a missing file is an error: for a tool whose user misspelt the path.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
+        Self::with(path, false, open_file)
+    }
+
+    /// Opens the store in the file at `path` and never writes to the file: what the engine must write to open one that was
+    /// not closed (a repair, O(file)) stays in memory. Any number of readers may have a file open, but none while a
+    /// writer has. A commit and a claim are refused.
+    ///
+    /// # Errors
+    /// As [`open_existing`](Self::open_existing).
+    pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
+        Self::with(path, true, |path| {
+            let storage = Overlay::open(path).map_err(|error| open_error(error, path))?;
+            let database = builder().create_with_backend(storage).map_err(|error| open_error(error, path))?;
+            checked(database, path)
+        })
+    }
+
+    /// A store over any storage of the engine, for tests of failing disks; `path` is the file under it.
     #[doc(hidden)]
     pub fn over<B: redb::StorageBackend>(
         path: &Path,
         storage: impl Fn() -> io::Result<B> + Send + Sync + 'static,
     ) -> Result<Self, StoreError> {
-        let name = path.to_path_buf();
-        let reopen = move || {
-            let storage = storage().map_err(|source| StoreError::Io { path: name.clone(), source })?;
-            let database = builder().create_with_backend(storage).map_err(|error| open_error(error, &name))?;
-            prepare(&database).map_err(|fault| fault.into_error(&name))?;
-            Ok(database)
-        };
-        Self::with(path, Box::new(reopen))
+        Self::with(path, false, move |path| {
+            let storage = storage().map_err(|source| StoreError::Io { path: path.to_path_buf(), source })?;
+            let database = builder().create_with_backend(storage).map_err(|error| open_error(error, path))?;
+            prepare(&database).map_err(|fault| fault.into_error(path))?;
+            scrubbed(database, path)
+        })
     }
 
-    fn with(path: &Path, reopen: Reopen) -> Result<Self, StoreError> {
-        let database = RwLock::new(Some(reopen()?));
-        Ok(Self { path: path.to_path_buf(), reopen, database })
+    fn with(
+        path: &Path,
+        read_only: bool,
+        open: impl Fn(&Path) -> Result<Database, StoreError> + Send + Sync + 'static,
+    ) -> Result<Self, StoreError> {
+        let path = path.to_path_buf();
+        let database = RwLock::new(Some(open(&path)?));
+        Ok(Self { path, read_only, reopen: Box::new(open), database })
     }
 
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Every episode that has records, ascending, with their number. O(episodes · log of the store).
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn episodes(&self) -> Result<Vec<(EpisodeId, u64)>, StoreError> {
+        self.answer(|database| {
+            let log = database.begin_read()?.open_table(LOG)?;
+            let (mut episodes, mut next) = (Vec::new(), log.first()?);
+            while let Some((key, _)) = next {
+                let episode = EpisodeId::new(key.value().0);
+                let records = length_in(&log, &episode)?;
+                let rest = (Bound::Excluded((episode.as_str(), u64::MAX)), Bound::Unbounded);
+                next = log.range::<(&str, u64)>(rest)?.next().transpose()?;
+                episodes.push((episode, records));
+            }
+            Ok(episodes)
+        })
     }
 
     /// Runs `work`, once more when another thread's I/O error is what stopped it.
@@ -142,13 +198,29 @@ impl EmbeddedStore {
         let mut slot = self.database.write().unwrap_or_else(PoisonError::into_inner);
         let database = match slot.take() {
             Some(database) => database,
-            None => (self.reopen)()?,
+            None => (self.reopen)(&self.path)?,
         };
         work(slot.insert(database))
     }
 
     fn close(&self) {
         *self.database.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn writable(&self) -> Result<(), StoreError> {
+        if self.read_only { Err(StoreError::ReadOnly { path: self.path.clone() }) } else { Ok(()) }
+    }
+
+    /// Scrubs the file while nobody reads it: the engine keeps the pages of a read that is going on.
+    fn scrub(&self) -> Result<(), StoreError> {
+        let mut slot = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        // On an error the handle stays closed, and opening it tries again.
+        let database = match slot.take() {
+            Some(database) => scrubbed(database, &self.path)?,
+            None => (self.reopen)(&self.path)?,
+        };
+        *slot = Some(database);
+        Ok(())
     }
 
     fn answer<T>(&self, work: impl Fn(&Database) -> Result<T, Fault>) -> Result<T, StoreError> {
@@ -175,26 +247,32 @@ impl fmt::Debug for EmbeddedStore {
 
 impl Store for EmbeddedStore {
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
-        match self.run(|database| write(database, batch)) {
+        self.writable()?;
+        let committed = match self.run(|database| write(database, batch)) {
             Err(Fault::Commit(error)) => {
                 self.settle(error, self.run(|database| Ok(holds(database, batch)?.then_some(()))))
             }
             done => done.map_err(|fault| fault.into_error(&self.path)),
+        };
+        match committed {
+            // The log has the records, but the file may have the bytes.
+            Ok(()) if !batch.seals().is_empty() => self.scrub().map_err(|_| StoreError::Unacknowledged),
+            committed => committed,
         }
     }
 
     fn get(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
         self.answer(|database| {
             let read = database.begin_read()?;
-            blob(&read.open_table(HEADS)?, &read.open_table(PIECES)?, digest)
+            let found = blobs(&read.open_table(HEADS)?, &read.open_table(PIECES)?, &[*digest])?;
+            Ok(found.into_iter().next().unwrap_or_default())
         })
     }
 
     fn get_many(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>, StoreError> {
         self.answer(|database| {
             let read = database.begin_read()?;
-            let (heads, pieces) = (read.open_table(HEADS)?, read.open_table(PIECES)?);
-            digests.iter().map(|digest| blob(&heads, &pieces, digest)).collect()
+            blobs(&read.open_table(HEADS)?, &read.open_table(PIECES)?, digests)
         })
     }
 
@@ -211,6 +289,7 @@ impl Store for EmbeddedStore {
     }
 
     fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
+        self.writable()?;
         match self.run(|database| take(database, signature, holder)) {
             Err(Fault::Commit(error)) => match self.run(|database| held(database, signature)) {
                 // By this call or by one after it: a holder of its own would tell, but need not be unique.
@@ -245,6 +324,9 @@ fn write(database: &Database, batch: &Batch) -> Result<(), Fault> {
             next = put(&mut heads, &mut pieces, blob, next)?;
         }
     }
+    if !batch.seals().is_empty() {
+        write.open_table(META)?.insert(UNSCRUBBED, 1)?;
+    }
     Ok(write.commit()?)
 }
 
@@ -270,8 +352,8 @@ fn put(
     Ok(next)
 }
 
-/// Leaves a stub of the head's length: the engine overwrites a value of the same length in its page, and moves nothing
-/// that it could leave a copy of.
+/// Leaves a stub as long as the head was: the engine overwrites a value by one of the same length, and otherwise moves
+/// what follows, which may leave a copy of it at the end of the page.
 fn seal(
     heads: &mut Table<'_, &'static [u8; 32], &'static [u8]>,
     pieces: &mut Table<'_, u64, &'static [u8]>,
@@ -293,25 +375,61 @@ fn parts(head: &[u8]) -> Option<(u64, u64, &[u8])> {
     Some((u64::from_le_bytes(*first), u64::from_le_bytes(*end), tail))
 }
 
-fn blob(
+/// Where a blob is: the numbers of its pieces, and what lies beside its digest.
+struct Place {
+    digest: Digest,
+    pieces: Range<u64>,
+    tail: Vec<u8>,
+    /// Which of those asked for.
+    at: usize,
+}
+
+/// The blobs under `digests`, in their order. What was written together lies together, and is read by one walk.
+fn blobs(
     heads: &ReadOnlyTable<&'static [u8; 32], &'static [u8]>,
     pieces: &ReadOnlyTable<u64, &'static [u8]>,
-    digest: &Digest,
-) -> Result<Vec<u8>, Fault> {
-    let Some(head) = heads.get(digest.as_bytes())? else {
-        return Err(StoreError::Missing { digest: *digest }.into());
-    };
-    let (first, end, tail) = match parts(head.value()) {
-        Some((SEALED, ..)) => return Err(StoreError::Sealed { digest: *digest }.into()),
-        Some(parts) => parts,
-        None => return Err(StoreError::Corrupt { digest: *digest }.into()),
-    };
-    let mut bytes = Vec::new();
-    for piece in pieces.range(first..end)? {
-        bytes.extend_from_slice(piece?.1.value());
+    digests: &[Digest],
+) -> Result<Vec<Vec<u8>>, Fault> {
+    let mut places = Vec::with_capacity(digests.len());
+    for (at, digest) in digests.iter().enumerate() {
+        places.push(place(heads, *digest, at)?);
     }
-    bytes.extend_from_slice(tail);
-    Ok(bytes)
+    places.sort_unstable_by_key(|place| place.pieces.start);
+    let mut found = vec![Vec::new(); digests.len()];
+    for run in places.chunk_by(|one, other| one.pieces.end == other.pieces.start) {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+        let mut walk = pieces.range(first.pieces.start..last.pieces.end)?;
+        for place in run {
+            let mut bytes = Vec::new();
+            for number in place.pieces.clone() {
+                match walk.next().transpose()? {
+                    Some((key, piece)) if key.value() == number => {
+                        // Most blobs are one piece and a tail: no room for more, and no second allocation.
+                        let spare = if number == place.pieces.start { place.tail.len() } else { 0 };
+                        bytes.reserve_exact(piece.value().len().saturating_add(spare));
+                        bytes.extend_from_slice(piece.value());
+                    }
+                    _ => return Err(StoreError::Corrupt { digest: place.digest }.into()),
+                }
+            }
+            bytes.extend_from_slice(&place.tail);
+            if let Some(slot) = found.get_mut(place.at) {
+                *slot = bytes;
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn place(heads: &ReadOnlyTable<&'static [u8; 32], &'static [u8]>, digest: Digest, at: usize) -> Result<Place, Fault> {
+    let Some(head) = heads.get(digest.as_bytes())? else {
+        return Err(StoreError::Missing { digest }.into());
+    };
+    match parts(head.value()) {
+        Some((SEALED, ..)) => Err(StoreError::Sealed { digest }.into()),
+        Some((first, end, tail)) => Ok(Place { digest, pieces: first..end, tail: tail.to_vec(), at }),
+        None => Err(StoreError::Corrupt { digest }.into()),
+    }
 }
 
 /// The log's keys of `episode` from `from` on: the name and the number are compared apart, so no name is part of
@@ -369,6 +487,35 @@ fn take(database: &Database, signature: &Digest, holder: &[u8]) -> Result<Claim,
     Ok(Claim::Taken)
 }
 
+/// Overwrites every free page of the file when a seal is waiting for it: a table of zeros takes them all, which shows when
+/// the file grows, and is deleted again. Then cuts off what the file grew, which a next scrub would have to fill.
+fn scrub(database: &mut Database, path: &Path) -> Result<(), Fault> {
+    if database.begin_read()?.open_table(META)?.get(UNSCRUBBED)?.is_none() {
+        return Ok(());
+    }
+    // What a commit replaced is free after the next one.
+    database.begin_write()?.commit()?;
+    let length = || fs::metadata(path).map(|file| file.len()).map_err(|error| Fault::Engine(redb::Error::Io(error)));
+    let full = length()?;
+    let write = database.begin_write()?;
+    {
+        let mut zeros = write.open_table(ZEROS)?;
+        for number in 0.. {
+            if length()? > full {
+                break;
+            }
+            zeros.insert(number, [0; PAGE].as_slice())?;
+        }
+    }
+    write.commit()?;
+    let write = database.begin_write()?;
+    write.delete_table(ZEROS)?;
+    write.open_table(META)?.remove(UNSCRUBBED)?;
+    write.commit()?;
+    database.compact()?;
+    Ok(())
+}
+
 fn held(database: &Database, signature: &Digest) -> Result<bool, Fault> {
     Ok(database.begin_read()?.open_table(CLAIMS)?.get(signature.as_bytes())?.is_some())
 }
@@ -390,7 +537,15 @@ fn open_or_create(path: &Path) -> Result<Database, StoreError> {
 }
 
 fn open_file(path: &Path) -> Result<Database, StoreError> {
-    let database = builder().open(path).map_err(|error| open_error(error, path))?;
+    scrubbed(checked(builder().open(path).map_err(|error| open_error(error, path))?, path)?, path)
+}
+
+fn scrubbed(mut database: Database, path: &Path) -> Result<Database, StoreError> {
+    scrub(&mut database, path).map_err(|fault| fault.into_error(path))?;
+    Ok(database)
+}
+
+fn checked(database: Database, path: &Path) -> Result<Database, StoreError> {
     match version(&database).map_err(|fault| fault.into_error(path))? {
         Some(FORMAT) => Ok(database),
         Some(found) => Err(StoreError::Version { path: path.to_path_buf(), found, supported: FORMAT }),
@@ -728,5 +883,226 @@ mod tests {
             }
         }
         assert!(done > 0 && unknown > 0, "{refused} refused, {unknown} unknown, {done} done");
+    }
+
+    /// A random key, 40 bytes: the name that a new file is given.
+    fn key() -> Vec<u8> {
+        let file = tempfile::Builder::new().prefix("").rand_bytes(40).tempfile().unwrap();
+        file.path().file_name().unwrap().as_encoded_bytes().to_vec()
+    }
+
+    /// A blob of `size` bytes with `key` at its start, at its end and every 1,000 bytes.
+    fn secret(key: &[u8], number: u64, size: usize) -> Blob {
+        let mut bytes = number.to_le_bytes().repeat(size.div_ceil(8));
+        bytes.truncate(size);
+        for at in (0..size - key.len()).step_by(1_000).chain([size - key.len()]) {
+            bytes[at..at + key.len()].copy_from_slice(key);
+        }
+        Blob::new(bytes)
+    }
+
+    fn found(path: &Path, key: &[u8]) -> usize {
+        let file = fs::read(path).unwrap();
+        file.windows(key.len()).filter(|window| window[0] == key[0] && *window == key).count()
+    }
+
+    #[test]
+    fn no_byte_of_what_was_sealed_is_in_the_file() {
+        for (others, group) in [(1, 1), (1_000, 1), (1_000, 50)] {
+            let folder = folder();
+            let path = folder.path().join("store");
+            let store = EmbeddedStore::open(&path).unwrap();
+            let sizes = [100, 5_000, 300_000].into_iter().chain([100; 20]);
+            let (keys, secrets): (Vec<_>, Vec<_>) = (0..)
+                .zip(sizes)
+                .map(|(number, size)| {
+                    let key = key();
+                    (key.clone(), secret(&key, number, size))
+                })
+                .unzip();
+            let digests: Vec<Digest> = secrets.iter().map(|blob| *blob.digest()).collect();
+            let others: Vec<Blob> = (0..others).map(|n: u64| Blob::new(n.to_le_bytes().repeat(40))).collect();
+            let mut length = 0;
+            let mut commit = |blobs: &[Blob], seals: &[Digest]| {
+                let batch = Batch::new(EpisodeId::new("e"), length, blobs.to_vec(), vec![vec![1]]);
+                store.commit(&batch.sealing(seals.to_vec())).unwrap();
+                length += 1;
+            };
+            let mut rest = secrets.as_slice();
+            for group in others.chunks(group) {
+                let (now, later) = rest.split_at(rest.len().min(1));
+                commit(&[group, now].concat(), &[]);
+                rest = later;
+            }
+            commit(rest, &[]);
+            assert!(keys.iter().all(|key| found(&path, key) > 0), "the keys are there to be found");
+            // One commit for many, then one for each.
+            let (many, each) = digests.split_at(10);
+            let size = fs::metadata(&path).unwrap().len();
+            for (seals, from) in [many].into_iter().chain(each.chunks(1)).zip([0].into_iter().chain(10..)) {
+                commit(&[], seals);
+                for key in &keys[from..from + seals.len()] {
+                    assert_eq!(found(&path, key), 0, "{} others in groups of {group}", others.len());
+                }
+            }
+            assert!(fs::metadata(&path).unwrap().len() <= size, "the file does not grow");
+            commit(&secrets, &[]);
+            for blob in &others {
+                assert_eq!(store.get(blob.digest()).unwrap(), blob.bytes());
+            }
+            drop(store);
+            assert!(keys.iter().all(|key| found(&path, key) == 0));
+            let store = EmbeddedStore::open(&path).unwrap();
+            for digest in digests {
+                assert!(matches!(store.get(&digest), Err(StoreError::Sealed { .. })));
+            }
+        }
+    }
+
+    /// What a commit replaced is free only after the next one, and where that lies depends on the commits before.
+    #[test]
+    fn no_byte_of_what_was_sealed_is_in_the_file_whatever_was_committed_before() {
+        for history in 1..=40 {
+            let (folder, key) = (folder(), key());
+            let path = folder.path().join("store");
+            let store = EmbeddedStore::open(&path).unwrap();
+            let (mut length, mut number, mut seals) = (0, 0, Vec::new());
+            for commit in 0..history % 13 + 1 {
+                let mut blobs = Vec::new();
+                for _ in 0..(history * 7 + commit * 5) % 30 + 1 {
+                    number += 1;
+                    let size = [60, 150, 700, 3_000, 4_200, 9_000, 66_000][(number * history + commit) % 7];
+                    blobs.push(if number % 6 == 0 {
+                        secret(&key, number as u64, size)
+                    } else {
+                        Blob::new(number.to_le_bytes().repeat(size / 8))
+                    });
+                    if number % 6 == 0 {
+                        seals.extend(blobs.last().map(|blob| *blob.digest()));
+                    }
+                }
+                store.commit(&Batch::new(EpisodeId::new("e"), length, blobs, vec![vec![1]])).unwrap();
+                length += 1;
+            }
+            store.commit(&Batch::new(EpisodeId::new("e"), length, vec![], vec![vec![2]]).sealing(seals)).unwrap();
+            assert_eq!(found(&path, &key), 0, "history {history}");
+        }
+    }
+
+    #[test]
+    fn a_disk_that_dies_anywhere_seals_and_scrubs_or_leaves_all() {
+        let (mut lost, mut late, mut done) = (0, 0, 0);
+        for alive in (0..20).chain((20..140).step_by(12)).chain([100_000]) {
+            let (folder, key) = (folder(), key());
+            let path = folder.path().join("store");
+            let (store, _, calls) = on_disk(&path);
+            let (small, large) = (secret(&key, 1, 100), secret(&key, 2, 70_000));
+            let sealed = vec![*small.digest(), *large.digest()];
+            store.commit(&Batch::new(EpisodeId::new("e"), 0, vec![small, large], vec![vec![1]])).unwrap();
+            store.commit(&batch(1, vec![7; 70_000])).unwrap();
+            calls.store(alive, SeqCst);
+            let result =
+                store.commit(&Batch::new(EpisodeId::new("e"), 2, vec![], vec![vec![3]]).sealing(sealed.clone()));
+            calls.store(u64::MAX, SeqCst);
+            let again = if alive % 2 == 0 {
+                store
+            } else {
+                drop(store);
+                EmbeddedStore::open(&path).unwrap()
+            };
+            let happened = again.length(&EpisodeId::new("e")).unwrap() == 3;
+            for digest in &sealed {
+                match again.get(digest) {
+                    Ok(_) => assert!(!happened),
+                    Err(StoreError::Sealed { .. }) => assert!(happened),
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            assert_eq!(found(&path, &key) == 0, happened);
+            match result {
+                Ok(()) => (done += 1, assert!(happened)).1,
+                Err(StoreError::Unacknowledged) if happened => late += 1,
+                Err(error) => (lost += 1, assert!(!happened, "{error}")).1,
+            }
+        }
+        assert!(lost > 0 && late > 0 && done > 0, "{lost} did not happen, {late} were scrubbed later, {done} at once");
+    }
+
+    #[test]
+    fn episodes_are_listed_with_their_records() {
+        let (folder, memory) = (folder(), super::super::MemoryStore::new());
+        let store = EmbeddedStore::open(&folder.path().join("store")).unwrap();
+        assert_eq!(store.episodes().unwrap(), []);
+        let names = ["", "\0", "a", "a\0", "ab", "b", "\u{10ffff}"];
+        for (records, name) in (1..).zip(names) {
+            let log = vec![b"{}".to_vec(); records];
+            let batch = Batch::new(EpisodeId::new(name), 0, vec![], log);
+            store.commit(&batch).unwrap();
+            memory.commit(&batch).unwrap();
+        }
+        let blobs_only = Batch::new(EpisodeId::new("none"), 0, vec![Blob::new("text")], vec![]);
+        store.commit(&blobs_only).unwrap();
+        memory.commit(&blobs_only).unwrap();
+        let due: Vec<_> = names.map(EpisodeId::new).into_iter().zip(1..).collect();
+        assert_eq!(store.episodes().unwrap(), due);
+        assert_eq!(memory.episodes().unwrap(), due);
+    }
+
+    #[test]
+    fn a_missing_file_is_named_and_not_created() {
+        let folder = folder();
+        let path = folder.path().join("store");
+        for open in [EmbeddedStore::open_existing, EmbeddedStore::open_read_only] {
+            let error = open(&path).unwrap_err();
+            assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
+            assert!(matches!(error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound));
+            assert!(!path.exists());
+        }
+        drop(EmbeddedStore::open(&path).unwrap());
+        EmbeddedStore::open_existing(&path).unwrap().commit(&batch(0, vec![1])).unwrap();
+    }
+
+    #[test]
+    fn reading_only_never_writes_even_to_a_file_that_was_not_closed() {
+        let folder = folder();
+        let [closed, crashed, other] = ["closed", "crashed", "other"].map(|name| folder.path().join(name));
+        let store = EmbeddedStore::open(&closed).unwrap();
+        for length in 0..40 {
+            store.commit(&batch(length, vec![7; 70_000 + usize::try_from(length).unwrap()])).unwrap();
+        }
+        store.claim(&Digest::of(b"one"), b"me").unwrap();
+        // The file as a process that is killed here would leave it.
+        fs::copy(&closed, &crashed).unwrap();
+        drop(store);
+        for path in [&closed, &crashed] {
+            let before = fs::read(path).unwrap();
+            let readers = [(); 2].map(|()| EmbeddedStore::open_read_only(path).unwrap());
+            for store in &readers {
+                assert_eq!(store.episodes().unwrap(), [(EpisodeId::new("e"), 40)]);
+                assert_eq!(store.read(&EpisodeId::new("e"), 38, 5).unwrap(), [b"38", b"39"]);
+                for length in 0..40 {
+                    let text = vec![7; 70_000 + length];
+                    assert_eq!(store.get(&Digest::of(&text)).unwrap(), text);
+                }
+                let refusals = [
+                    store.commit(&batch(40, vec![1])).unwrap_err(),
+                    store.claim(&Digest::of(b"two"), b"me").unwrap_err(),
+                ];
+                for refusal in refusals {
+                    assert!(matches!(&refusal, StoreError::ReadOnly { path: named } if named == path), "{refusal}");
+                }
+            }
+            assert!(matches!(refusal(path), StoreError::InUse { .. }), "readers keep writers out");
+            drop(readers);
+            assert!(before == fs::read(path).unwrap(), "{} was written to", path.display());
+            let writer = EmbeddedStore::open(path).unwrap();
+            assert!(matches!(EmbeddedStore::open_read_only(path), Err(StoreError::InUse { .. })));
+            drop(writer);
+        }
+        for text in [vec![], vec![b'x'; 100_000]] {
+            fs::write(&other, &text).unwrap();
+            assert!(matches!(EmbeddedStore::open_read_only(&other), Err(StoreError::NotAStore { .. })));
+            assert_eq!(fs::read(&other).unwrap(), text);
+        }
     }
 }

@@ -64,6 +64,12 @@ pub enum StoreError {
         /// The format this version reads.
         supported: u32,
     },
+    /// The store was opened for reading.
+    #[error("{}: opened for reading only, nothing was written; open it with `EmbeddedStore::open` to write", path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file system refused: no space, read-only, no such folder.
     #[error("{}: {source}; free space or fix the path, then run the step again", path.display())]
     Io {

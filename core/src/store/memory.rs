@@ -31,6 +31,14 @@ impl MemoryStore {
         Self::default()
     }
 
+    /// Every episode that has records, ascending, with their number. O(episodes).
+    ///
+    /// # Errors
+    /// None: as [`EmbeddedStore::episodes`](super::EmbeddedStore::episodes), so that either serves.
+    pub fn episodes(&self) -> Result<Vec<(EpisodeId, u64)>, StoreError> {
+        Ok(self.tables().logs.iter().map(|(episode, log)| (episode.clone(), count(log))).collect())
+    }
+
     // Every method checks before it changes anything and nothing between its changes panics, so the tables of a
     // poisoned lock are whole.
     fn tables(&self) -> MutexGuard<'_, Tables> {

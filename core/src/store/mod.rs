@@ -8,6 +8,8 @@ mod error;
 mod memory;
 
 #[cfg(feature = "redb")]
+mod overlay;
+#[cfg(feature = "redb")]
 use std::path::Path;
 use std::{future::Future, sync::Arc};
 

@@ -16,7 +16,7 @@ use super::{
     table::{Entry, Residency, Table},
 };
 use crate::{
-    Budget, CachePrice, Certainty, Content, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion,
+    Budget, CachePrice, Certainty, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion,
     PushError, SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
     accounting::Ledger,
     journal::{self, Ceiling, Event, MutationRecord, Probe, Sealed, SpanRecord, TombstoneRecord, Unsealed},
@@ -265,9 +265,9 @@ impl Contents {
     }
 
     /// Other lanes; `to` has for each lane of before the one it became.
-    pub(crate) fn migrate(&mut self, lanes: &'static [LaneSpec], to: &[u16]) {
+    pub(crate) fn migrate(&mut self, lanes: &'static [LaneSpec], to: &[Option<u16>]) {
         for (_, entry) in self.table.iter_mut() {
-            entry.lane = to.get(usize::from(entry.lane)).copied().unwrap_or(entry.lane);
+            entry.lane = to.get(usize::from(entry.lane)).copied().flatten().unwrap_or(entry.lane);
         }
         self.edited();
         self.with_lanes(lanes);
@@ -489,10 +489,6 @@ impl Contents {
         }
         self.names.written = written;
         self.ledger.keep_unwritten(&old.ledger);
-    }
-
-    pub(crate) fn content(&self, span: SpanId) -> Option<Content> {
-        self.table.get(span)?.content.clone()
     }
 
     /// How many tool names and notes the next record takes along.

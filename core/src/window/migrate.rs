@@ -149,14 +149,14 @@ fn compared(
     contents: &Contents,
     lanes: &'static [LaneSpec],
     migration: Option<&Migration>,
-) -> (Vec<u16>, Vec<LaneChange>) {
+) -> (Vec<Option<u16>>, Vec<LaneChange>) {
     let at = |name: &str| lanes.iter().position(|lane| lane.name() == name);
     let target = |name: &'static str| migration.map_or(name, |migration| migration.target(name)).to_owned();
     let (mut to, mut changes, mut gone) = (Vec::with_capacity(contents.lanes.len()), Vec::new(), Vec::new());
     let mut reached = vec![false; lanes.len()];
     for (index, old) in contents.lanes.iter().enumerate() {
         let found = at(&target(old.name()));
-        to.push(found.and_then(|found| u16::try_from(found).ok()).unwrap_or(0));
+        to.push(found.and_then(|found| u16::try_from(found).ok()));
         match found.and_then(|found| Some((reached.get_mut(found)?, lanes.get(found)?))) {
             Some((reached, new)) => {
                 *reached = true;
@@ -211,7 +211,7 @@ fn described(lane: &LaneSpec) -> String {
 }
 
 impl Contents {
-    fn spans_in(&self, lane: usize) -> u64 {
+    pub(crate) fn spans_in(&self, lane: usize) -> u64 {
         let spans = self.table.iter().filter(|(_, entry)| usize::from(entry.lane) == lane).count();
         u64::try_from(spans).unwrap_or(u64::MAX)
     }

@@ -81,6 +81,20 @@ impl Exchanges {
         self.open.iter().find(|(_, of)| *of == first).map(|(call, _)| call)
     }
 
+    /// The spans of all exchanges.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = SpanId> {
+        self.parts.keys().copied()
+    }
+
+    /// The same exchanges under other numbers, in the same order.
+    pub(crate) fn renumbered(&self, number: impl Fn(SpanId) -> SpanId) -> Self {
+        let mut new = Self::default();
+        for (span, part) in &self.parts {
+            new.enter(number(*span), part.clone());
+        }
+        new
+    }
+
     fn of(&self, span: SpanId) -> Option<&Exchange> {
         self.all.get(&self.first_of(span))
     }
@@ -109,6 +123,15 @@ impl Reads {
 
     pub(crate) fn subject(&self, span: SpanId) -> Option<&Arc<str>> {
         self.subjects.get(&span)
+    }
+
+    /// The same reads under other numbers, in the same order.
+    pub(crate) fn renumbered(&self, number: impl Fn(SpanId) -> SpanId) -> Self {
+        let mut new = Self::default();
+        for (span, subject) in &self.subjects {
+            new.enter(number(*span), Some(subject.clone()), false);
+        }
+        new
     }
 
     pub(crate) fn is_superseded(&self, span: SpanId) -> bool {

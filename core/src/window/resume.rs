@@ -10,8 +10,8 @@ use super::{
     table::Residency,
 };
 use crate::{
-    Budget, ByteEstimate, Certainty, CommitError, Content, ContextState, Digest, Episode, EpisodeId, OpenError,
-    ResumeError, SpanId, TokenCounter,
+    Budget, ByteEstimate, Certainty, CommitError, Content, ContextState, Digest, Episode, EpisodeId, JournalError,
+    OpenError, ResumeError, SpanId, TokenCounter,
     journal::{self, Event, Facts, MutationRecord, Probe, Replay, Replayed},
     store::{AsyncStore, Batch, Store, StoreError, fetch},
 };
@@ -137,28 +137,31 @@ impl<C: ContextState, St> Window<C, St> {
         };
         let store = &self.shared.store;
         let tail = store.read(&episode, length, 2).await.map_err(CommitError::from)?;
-        let written = match tail.as_slice() {
+        let spans = match tail.as_slice() {
             [] => {
                 self.shared.lock().commit = Commit::Idle;
                 return Ok(Recovered::NotWritten);
             }
-            [record] if unanswered.is_some() && journal::chain(record) == unanswered => journal::brings(record, &chain),
+            [record] if unanswered.is_some() && journal::chain(record) == unanswered => {
+                let opened = journal::open(record, &chain);
+                opened.map_err(|fault| JournalError::Record { episode, record: length, fault })?.0.spans
+            }
             _ => {
                 let found = store.length(&episode).await.map_err(CommitError::from)?.saturating_sub(1);
                 return Err(CommitError::Superseded { episode, expected: length, found }.into());
             }
         };
-        // Nothing of that commit was read back, and the window's own bytes would hide that.
-        for group in written.chunks(GROUP) {
-            fetch(store, group).await.map_err(CommitError::from)?;
-        }
         let Replayed { mut contents, .. } = Replay::over(blank, C::LANES).read(store).await?;
+        if contents.length != length.saturating_add(1) {
+            let found = contents.length.saturating_sub(1);
+            return Err(CommitError::Superseded { episode: contents.episode, expected: length, found }.into());
+        }
         let texts = self.shared.lock().texts();
         let sealed = contents.load(store, &texts, &*self.shared.counter).await?;
         for (span, mutation) in &sealed {
             contents.remove(*span, mutation);
         }
-        Ok(Recovered::Written { moved: self.shared.lock().go_on_as(contents) })
+        Ok(Recovered::Written { moved: self.shared.lock().go_on_as(contents, spans) })
     }
 
     /// As [`recover_async`](Self::recover_async), on a store that answers at once.
@@ -276,7 +279,8 @@ impl Contents {
     ) -> Result<Vec<(SpanId, MutationRecord)>, ResumeError> {
         let mut wanted = Vec::new();
         for (span, entry) in self.table.iter_mut().filter(|(_, entry)| entry.is_resident() && entry.content.is_none()) {
-            match texts.get(&span) {
+            // A number that was taken twice has another text here than on record.
+            match texts.get(&span).filter(|text| Digest::of(text.as_bytes()) == entry.digest) {
                 Some(content) => entry.content = Some(content.clone()),
                 None => wanted.push((span, entry.digest)),
             }
@@ -314,42 +318,48 @@ impl Contents {
         blank
     }
 
-    /// The texts that are in the window.
+    /// The texts in the window that were read back already; what a commit without an answer brought was not.
     fn texts(&self) -> BTreeMap<SpanId, Content> {
-        let resident = self.table.resident();
+        let resident = self.table.resident().filter(|(_, entry)| entry.durable);
         resident.filter_map(|(span, entry)| Some((span, entry.content.clone()?))).collect()
     }
 
-    /// Becomes what the log says, and keeps what the log does not have. Gives the spans whose numbers the log had taken.
-    fn go_on_as(&mut self, new: Self) -> Vec<(SpanId, SpanId)> {
+    /// Becomes what the log says, and keeps what the log does not have. Its last record was made when there were `spans`
+    /// spans; gives those pushed since whose numbers it had taken for its own.
+    fn go_on_as(&mut self, new: Self, spans: u64) -> Vec<(SpanId, SpanId)> {
         self.edited();
         let Self { window, changes, edits, cache, line_price, .. } = *self;
-        let old = std::mem::replace(self, Self { window, changes, edits, cache, line_price, ..new });
+        let mut old = std::mem::replace(self, Self { window, changes, edits, cache, line_price, ..new });
         self.recalls.clone_from(&old.recalls);
         self.keep_names_and_notes(&old);
-        let mut moved = Vec::new();
+        self.lossy = self.lossy.take().or(old.lossy.take());
+        let mut moved = BTreeMap::new();
         for span in &old.fresh {
-            let Some(entry) = old.table.get(*span).filter(|entry| entry.content.is_some()) else { continue };
-            let taken = self.table.get(*span).is_some_and(|entry| entry.residency != Residency::Unrecorded);
-            if taken && self.table.get(*span).is_some_and(|entry| entry.durable && entry.content == old.content(*span))
-            {
+            let Some(entry) = old.table.get(*span) else { continue };
+            let there = self.table.get(*span).map(|entry| entry.residency);
+            let taken = span.number() > spans && there.is_some();
+            if !taken && there.is_some_and(|residency| residency != Residency::Unrecorded) {
                 continue;
             }
-            let id = if taken { self.table.next_id() } else { *span };
-            let start = if taken { self.pushed_tokens } else { entry.start };
+            let (id, start) = if taken { (self.table.next_id(), self.pushed_tokens) } else { (*span, entry.start) };
             self.enter_at(id, entry.again(start));
-            self.gaps.remove(&id);
-            self.newest = self.newest.max(old.newest.min(self.pushed_tokens));
-            if let Some(part) = old.exchanges.part(*span) {
-                self.exchanges.enter(id, part.clone());
+            if old.newest >= entry.end() {
+                self.newest = self.newest.max(start.saturating_add(u64::from(entry.tokens)));
             }
-            self.reads.enter(id, old.reads.subject(*span).cloned(), false);
+            self.gaps.remove(&id);
             self.fresh.push(id);
             if taken {
-                moved.push((*span, id));
+                moved.insert(*span, id);
             }
         }
-        moved
+        let number = |span| moved.get(&span).copied().unwrap_or(span);
+        (self.exchanges, self.reads) = (old.exchanges.renumbered(number), old.reads.renumbered(number));
+        for span in self.exchanges.spans() {
+            if let Some(entry) = self.table.get_mut(span) {
+                entry.exchange = true;
+            }
+        }
+        moved.into_iter().collect()
     }
 }
 

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+#[allow(dead_code, reason = "not every bench has two sides")]
 /// Alternates which side is first, so that neither has the warmer caches; the medians, in microseconds.
 pub fn interleave(rounds: usize, mut one: impl FnMut() -> Duration, mut other: impl FnMut() -> Duration) -> [f64; 2] {
     let (mut ones, mut others) = (Vec::new(), Vec::new());

@@ -1,0 +1,47 @@
+//! One function a command.
+
+mod list;
+mod report;
+mod span;
+mod verify;
+mod window;
+
+use keepspan::{
+    audit::{Happening, History, LogEntry},
+    store::EmbeddedStore,
+};
+
+pub use self::{
+    list::{episodes, export, log},
+    report::report,
+    span::{content, recall, show, tombstone},
+    verify::verify,
+    window::at,
+};
+use crate::{args::Source, failure::Failure, report::story::number, store};
+
+/// A store with the history of the episode that is meant.
+struct Opened {
+    store: EmbeddedStore,
+    history: History,
+}
+
+fn opened(source: &Source) -> Result<Opened, Failure> {
+    let store = store::open(&source.file)?;
+    let episode = store::episode(&store, source)?;
+    let history = History::read(&store, &episode)?;
+    Ok(Opened { store, history })
+}
+
+/// The turn that an entry belongs to: how often the model had spoken by then.
+pub fn turn(history: &History, entry: &LogEntry) -> u64 {
+    number(history.turns().partition_point(|answer| answer.number() <= entry.spans))
+}
+
+/// What every request takes beside the window after an entry, in tokens: `before` unless the budget changed.
+pub fn fixed(entry: &LogEntry, before: u64) -> u64 {
+    let budgets = entry.happenings.iter().rev();
+    let mut fixed =
+        budgets.filter_map(|one| if let Happening::Budget { fixed, .. } = one { Some(*fixed) } else { None });
+    fixed.next().unwrap_or(before)
+}

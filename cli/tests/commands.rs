@@ -1,0 +1,346 @@
+//! Each command on a store that the library made.
+
+#![allow(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "a test may panic")]
+
+mod common;
+
+use common::{BYTES, HOSTILE, Migration, Outcome, SECRET, binary, empty, keepspan, made, made_twice, named};
+use keepspan::{Episode, Window};
+use serde_json::Value;
+
+/// A line of `export`, by its event.
+fn event<'a>(lines: &'a [Value], name: &str) -> Option<&'a Value> {
+    let events = lines.iter().filter_map(|line| line["happenings"].as_array()).flatten();
+    events.into_iter().find(|event| event["event"] == name)
+}
+
+#[test]
+fn every_command_has_help_with_an_example() -> Outcome {
+    let help = keepspan(["--help"])?;
+    assert_eq!(help.code, Some(0));
+    assert!(help.out.contains("Exit codes: 0 fine; 1 a fault was found"), "{}", help.out);
+    for command in ["episodes", "log", "at", "show", "tombstone", "recall", "verify", "export", "report"] {
+        let help = keepspan([command, "--help"])?;
+        assert!(help.out.contains(&format!("Example: keepspan {command} run.db")), "{}", help.out);
+        assert_eq!(help.code, Some(0));
+    }
+    Ok(())
+}
+
+#[test]
+fn episodes_are_listed() -> Outcome {
+    let made = made_twice()?;
+    let listed = made.run("episodes", &[])?;
+    assert!(listed.out.contains("migrate-42") && listed.out.contains("migrate-43"), "{listed:?}");
+    let json = made.run("episodes", &["--json"])?.json()?;
+    assert_eq!(json[0].as_array().map(Vec::len), Some(2));
+    assert_eq!(json[0][0]["episode"], "migrate-42");
+    assert_eq!(empty()?.run("episodes", &[])?.code, Some(0));
+    Ok(())
+}
+
+#[test]
+fn several_episodes_must_be_told_apart() -> Outcome {
+    let made = made_twice()?;
+    let asked = made.run("log", &[])?;
+    assert_eq!(asked.code, Some(2));
+    assert!(asked.err.contains("--episode: `migrate-42`, `migrate-43`"), "{}", asked.err);
+    assert_eq!(made.run("log", &["--episode", "migrate-43"])?.code, Some(0));
+    let near = made.run("log", &["--episode", "migrate-44"])?;
+    assert!(near.code == Some(2) && near.err.contains("did you mean `migrate-4"), "{}", near.err);
+    let far = made.run("log", &["-e", "x"])?;
+    assert!(far.code == Some(2) && far.err.contains("the store has `migrate-42`, `migrate-43`"), "{}", far.err);
+    Ok(())
+}
+
+#[test]
+fn the_log_tells_what_happened() -> Outcome {
+    let made = made()?;
+    let log = made.run("log", &[])?;
+    assert_eq!(log.code, Some(0), "{}", log.err);
+    for said in [
+        "opened",
+        "externalized",
+        "pass of the model",
+        "came back",
+        "evicted",
+        "policy 2026-12",
+        "discarded",
+        "oldest_first",
+        "refused",
+    ] {
+        assert!(log.out.contains(said), "{said}: {}", log.out);
+    }
+    assert!(!log.out.contains('\u{1b}'), "a reason acts on no terminal");
+    assert!(!log.out.contains(SECRET) && !log.out.contains("hunter2"));
+    let json = made.run("log", &["--json"])?.json()?;
+    assert_eq!(json.len() + 1, log.out.lines().count(), "a line an entry, and one for what is missing");
+    Ok(())
+}
+
+#[test]
+fn the_window_is_shown_as_it_was_at_a_turn() -> Outcome {
+    let made = made()?;
+    let early = made.run("at", &["2"])?;
+    assert_eq!(early.code, Some(0), "{}", early.err);
+    assert!(early.out.contains("Add an index on users.email.") && early.out.contains(&format!("users.id {SECRET}")));
+    assert!(!early.out.contains("Turn 2:"), "the model had not answered yet");
+    let late = made.run("at", &["28"])?;
+    assert!(late.out.contains("Turn 26:") && late.out.contains("recall"), "pointers stand in place: {}", late.out);
+    assert!(!made.run("at", &["28", "--no-text"])?.out.contains("Turn 26:"));
+    let json = made.run("at", &["28", "--json"])?.json()?;
+    assert_eq!(json[0]["turn"], 28);
+    assert!(json[0]["messages"].as_array().is_some_and(|messages| messages.len() > 10));
+    let beyond = made.run("at", &["29"])?;
+    assert!(beyond.code == Some(2) && beyond.err.contains("spoke 28 times"), "{}", beyond.err);
+    assert_eq!(made.run("at", &["0"])?.code, Some(2));
+    Ok(())
+}
+
+#[test]
+fn a_span_is_shown_with_and_without_its_text() -> Outcome {
+    let made = made()?;
+    let shown = made.run("show", &["s4"])?;
+    assert_eq!(shown.code, Some(0), "{}", shown.err);
+    for said in ["schema", "precondition", "describe_table", SECRET] {
+        assert!(shown.out.contains(said), "{said}: {}", shown.out);
+    }
+    assert!(!made.run("show", &["4", "--no-text"])?.out.contains(SECRET));
+    let json = made.run("show", &["s4", "--json"])?.json()?;
+    assert_eq!((&json[0]["span"], &json[0]["lane"]), (&Value::from(4), &Value::from("schema")));
+    assert!(json[0]["content"].as_str().is_some_and(|text| text.contains(SECRET)));
+    assert!(made.run("show", &["s4", "--json", "--no-text"])?.json()?[0].get("content").is_none());
+    Ok(())
+}
+
+#[test]
+fn an_unknown_span_is_answered_with_the_range() -> Outcome {
+    let made = made()?;
+    for command in ["show", "tombstone", "recall"] {
+        let unknown = made.run(command, &["s9999"])?;
+        assert_eq!(unknown.code, Some(2));
+        assert!(unknown.err.contains("s9999 does not exist") && unknown.err.contains("s1 to s"), "{}", unknown.err);
+        assert_eq!(made.run(command, &["x17"])?.code, Some(2));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_tombstone_names_digest_policy_and_pointer() -> Outcome {
+    let made = made()?;
+    let evicted = evicted(&made)?;
+    let told = made.run("tombstone", &[&evicted])?;
+    assert_eq!(told.code, Some(0), "{}", told.err);
+    assert!(
+        told.out.contains("2026-11") && told.out.contains("sha256") && told.out.contains("pointer"),
+        "{}",
+        told.out
+    );
+    let json = made.run("tombstone", &[&evicted, "--json"])?.json()?;
+    assert_eq!(json[0]["sha256"].as_str().map(str::len), Some(64));
+    let resident = made.run("tombstone", &["s1"])?;
+    assert!(resident.code == Some(2) && resident.err.contains("never left"), "{}", resident.err);
+    Ok(())
+}
+
+/// The first span that was evicted.
+fn evicted(made: &common::Made) -> Outcome<String> {
+    let lines = made.run("export", &[])?.json()?;
+    let span = event(&lines, "evicted").and_then(|event| event["span"].as_u64()).ok_or("something was evicted")?;
+    Ok(format!("s{span}"))
+}
+
+#[test]
+fn recall_gives_the_bytes_as_they_entered() -> Outcome {
+    let made = made()?;
+    let recalled = made.run("recall", &["s6"])?;
+    assert_eq!(recalled.code, Some(0), "{}", recalled.err);
+    assert_eq!(recalled.out, format!("// file 2, users.id {SECRET}\n{}", "let x = 1;\n".repeat(150)));
+    let json = made.run("recall", &["s6", "--json"])?.json()?;
+    assert_eq!(json[0]["content"], recalled.out);
+    Ok(())
+}
+
+#[test]
+fn bytes_are_given_as_they_are_and_never_shown() -> Outcome {
+    let made = made()?;
+    let lines = made.run("export", &[])?.json()?;
+    let happenings = lines.iter().filter_map(|line| line["happenings"].as_array()).flatten();
+    let span = happenings.into_iter().find(|one| one["name"] == "screenshot").and_then(|one| one["span"].as_u64());
+    let span = format!("s{}", span.ok_or("a screenshot was taken")?);
+    assert_eq!(made.run("recall", &[&span])?.bytes, BYTES);
+    assert_eq!(made.run("recall", &[&span, "--json"])?.json()?[0]["base64"], "AJ+Slg==");
+    assert!(made.run("show", &[&span])?.out.contains("(4 bytes that are no text;"));
+    Ok(())
+}
+
+#[test]
+fn a_discarded_span_is_answered_with_the_way_to_recover() -> Outcome {
+    let made = made()?;
+    let lines = made.run("export", &[])?.json()?;
+    let span =
+        event(&lines, "discarded").and_then(|event| event["span"]["span"].as_u64()).ok_or("one was discarded")?;
+    let recalled = made.run("recall", &[&format!("s{span}")])?;
+    assert_eq!((recalled.code, recalled.out.as_str()), (Some(2), ""));
+    assert!(recalled.err.contains("a password") && recalled.err.contains("ask the vault"), "{}", recalled.err);
+    assert!(!recalled.err.contains('\u{1b}'));
+    let shown = made.run("show", &[&format!("s{span}")])?;
+    assert!(shown.code == Some(0) && shown.out.contains("ask the vault"), "{shown:?}");
+    Ok(())
+}
+
+#[test]
+fn a_redacted_span_is_answered_with_the_way_to_recover() -> Outcome {
+    let made = made()?;
+    let lines = made.run("export", &[])?.json()?;
+    let span = event(&lines, "redacted").and_then(|event| event["spans"][0].as_u64()).ok_or("one was redacted")?;
+    for command in ["recall", "show"] {
+        let told = made.run(command, &[&format!("s{span}")])?;
+        assert!(format!("{}{}", told.out, told.err).contains("a key of the build"), "{told:?}");
+        assert!(!told.out.contains("0123456789abcdef"));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_span_that_no_commit_has_is_told_from_one_that_never_was() -> Outcome {
+    let made = made()?;
+    let log = made.run("log", &[])?;
+    let lost = log.out.lines().last().filter(|line| line.contains("never reached the store")).ok_or("it is told")?;
+    let span = lost.split_whitespace().next().ok_or("with its number")?;
+    let shown = made.run("show", &[span])?;
+    assert!(shown.code == Some(2) && shown.err.contains("nothing of it reached the store"), "{shown:?}");
+    Ok(())
+}
+
+#[test]
+fn export_is_one_json_object_a_log_entry_of_every_episode() -> Outcome {
+    let made = made_twice()?;
+    let lines = made.run("export", &[])?.json()?;
+    let of = |name: &str| lines.iter().filter(|line| line["episode"] == name).count();
+    assert!(of("migrate-42") > 40 && of("migrate-42") == of("migrate-43"));
+    assert_eq!(lines.len(), of("migrate-42") + of("migrate-43"));
+    let one = made.run("export", &["-e", "migrate-43"])?.json()?;
+    assert_eq!(one.len(), of("migrate-43"));
+    assert!(
+        event(&one, "summarized").is_some_and(|event| event["sources"].as_array().is_some_and(|all| all.len() == 20))
+    );
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_read_is_said_and_is_exit_code_3() -> Outcome {
+    let made = made()?;
+    let missing = keepspan(["log", "/no/such/run.db"])?;
+    assert!(missing.code == Some(3) && missing.err.contains("/no/such/run.db: no such file"), "{missing:?}");
+    let other = made.folder.path().join("notes.txt");
+    std::fs::write(&other, "no store at all")?;
+    let other = keepspan(["log", other.to_str().unwrap_or_default()])?;
+    assert!(other.code == Some(3) && other.err.contains("not a keepspan store"), "{other:?}");
+    let folder = keepspan(["log", made.folder.path().to_str().unwrap_or_default()])?;
+    assert_eq!(folder.code, Some(3), "{folder:?}");
+    let held = keepspan::store::open(&made.file)?;
+    let in_use = made.run("log", &[])?;
+    assert!(in_use.code == Some(3) && in_use.err.contains("open"), "{in_use:?}");
+    drop(held);
+    assert_eq!(empty()?.run("log", &[])?.code, Some(2));
+    Ok(())
+}
+
+/// Evidence stays as it was found.
+#[test]
+fn no_command_changes_the_file() -> Outcome {
+    let made = made()?;
+    let before = (std::fs::read(&made.file)?, std::fs::metadata(&made.file)?.modified()?);
+    for (command, args) in
+        [("episodes", vec![]), ("log", vec![]), ("verify", vec![]), ("at", vec!["3"]), ("recall", vec!["s6"])]
+    {
+        assert_eq!(made.run(command, &args)?.code, Some(0), "{command}");
+    }
+    assert!(before == (std::fs::read(&made.file)?, std::fs::metadata(&made.file)?.modified()?));
+    Ok(())
+}
+
+/// A process that was killed leaves a file that was never closed: the copy of an open one is such.
+#[test]
+fn a_store_that_was_not_closed_is_read_and_not_repaired() -> Outcome {
+    let made = made()?;
+    let writer = Window::<Migration, _>::open(keepspan::store::open(&made.file)?, Episode::new("killed", "p"))?;
+    let copy = made.folder.path().join("copy.db");
+    let before = std::fs::copy(&made.file, &copy).and_then(|_| std::fs::read(&copy))?;
+    drop(writer);
+    let verified = keepspan(["verify", copy.to_str().unwrap_or_default()])?;
+    assert!(verified.code == Some(0) && verified.out.contains("killed: 1 record"), "{verified:?}");
+    assert!(std::fs::read(&copy)? == before);
+    Ok(())
+}
+
+#[test]
+fn a_reader_that_stops_early_is_no_fault() -> Outcome {
+    let made = made()?;
+    for command in ["export", "log"] {
+        let mut running = binary()
+            .args([command, made.path()])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()?;
+        drop(running.stdout.take());
+        let ran = running.wait_with_output()?;
+        assert_eq!((ran.status.code(), ran.stderr.as_slice()), (Some(0), &b""[..]), "{command}");
+    }
+    Ok(())
+}
+
+#[test]
+fn colours_are_for_terminals_and_can_be_forced() -> Outcome {
+    let made = made()?;
+    assert!(!made.run("show", &["s4"])?.out.contains('\u{1b}'));
+    let forced =
+        binary().args(["show", made.path(), "s4"]).env("CLICOLOR_FORCE", "1").env_remove("NO_COLOR").output()?;
+    assert!(String::from_utf8_lossy(&forced.stdout).contains("\u{1b}["));
+    let refused = binary().args(["show", made.path(), "s4"]).env("NO_COLOR", "1").output()?;
+    assert!(!String::from_utf8_lossy(&refused.stdout).contains('\u{1b}'));
+    Ok(())
+}
+
+#[test]
+fn the_report_is_a_page_without_the_text_of_spans() -> Outcome {
+    let made = made()?;
+    let page = made.folder.path().join("out.html");
+    let to = page.to_str().unwrap_or_default();
+    let ran = made.run("report", &["-o", to])?;
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let html = std::fs::read_to_string(&page)?;
+    assert!(html.contains("migrate-42") && html.contains("Lossy since turn"), "it says what happened");
+    assert!(
+        html.contains("never reached the store") && html.contains("redacted") && html.contains("It was resumed once.")
+    );
+    assert!(!html.contains(SECRET) && !html.contains("let x = 1"), "no text of a span");
+    made.run("report", &["-o", to, "--with-text"])?;
+    assert!(std::fs::read_to_string(&page)?.contains("let x = 1"));
+    let json = made.run("report", &["--json"])?.json()?;
+    assert_eq!((&json[0]["episode"], &json[0]["turns"]), (&Value::from("migrate-42"), &Value::from(28)));
+    assert_eq!(made.run("report", &[])?.code, Some(2), "where to?");
+    assert_eq!(made.run("report", &["-o", "/no/such/folder/out.html"])?.code, Some(2));
+    Ok(())
+}
+
+/// Whatever a name, a reason or a text says, it is text on the page and on the terminal.
+#[test]
+fn hostile_text_is_harmless() -> Outcome {
+    let made = named(HOSTILE)?;
+    let page = made.folder.path().join("out.html");
+    made.run("report", &["--with-text", "-o", page.to_str().unwrap_or_default()])?;
+    let html = std::fs::read_to_string(&page)?;
+    assert!(html.matches("&lt;/script&gt;").count() > 6, "each place shows it");
+    assert!(!html.contains("<img") && !html.contains("onerror=\"") && !html.contains('\u{1b}'));
+    assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (1, 1));
+    for outside in ["http://", "https://", "url(", "@import", "src=\""] {
+        assert!(!html.contains(outside), "nothing is loaded: {outside}");
+    }
+    for command in ["episodes", "log", "verify"] {
+        assert!(!made.run(command, &[])?.out.contains('\u{1b}'), "{command}");
+    }
+    assert!(!made.run("at", &["28"])?.out.contains('\u{1b}'));
+    Ok(())
+}
