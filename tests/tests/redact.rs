@@ -269,6 +269,8 @@ fn a_summary_that_left_the_window_leaves_the_store() -> Outcome {
     assert_eq!((redacted.spans(), redacted.summaries()), (&[first][..], &[second][..]));
     assert_eq!(shown(&window.render()), before, "it was not shown");
     assert_eq!(window.lanes().recap.reground(second).wait()?, [source]);
+    window.lanes().recap.redact(second, why()?).wait()?;
+    assert_eq!(redact(&mut window, source)?.summaries(), [], "both are gone already");
     assert!(!everything(&store, "e")?.contains(SECRET));
     assert!(matches!(window.fidelity(), Fidelity::Lossy { cause: Loss::Escalated, .. }), "the first cause");
     let resumed = Windowed::resume_with(store, episode("e"), OneByteAToken)?;
