@@ -616,6 +616,27 @@ fn another_episode_with_the_text_says_that_it_is_gone() -> Outcome {
     Ok(())
 }
 
+/// A text comes back, the answer is lost, and before anybody asks another episode redacts it.
+#[test]
+fn what_is_gone_when_a_lost_answer_is_asked_for_is_a_notice() -> Outcome {
+    let store = std::sync::Arc::new(Faulty::default());
+    let mut mine = open(store.clone())?;
+    let mut theirs = Windowed::open_with(store.clone(), episode("theirs"), OneByteAToken)?;
+    let key = theirs.lanes().work.push(secret())?;
+    theirs.lanes().externalize().wait()?.work.evict(key).wait()?;
+    store.arm(2, Fault::Unacknowledged);
+    assert!(theirs.lanes().work.restore(key).wait().is_err());
+    let same = mine.lanes().work.push(secret())?;
+    redact(&mut mine, same)?;
+    assert!(matches!(theirs.recover()?, keepspan::Recovered::Written { .. }));
+    assert_eq!(theirs.render().iter().map(Message::shown).collect::<Vec<_>>(), [Shown::Discarded(key)]);
+    consistent(&theirs);
+    assert!(matches!(theirs.recall(key).wait(), Err(RecallError::Discarded { .. })));
+    let resumed = Windowed::resume_with(store, episode("theirs"), OneByteAToken)?;
+    assert_eq!(shown(&resumed.render()), shown(&theirs.render()));
+    Ok(())
+}
+
 // Who may, and how it is asked.
 
 #[test]
