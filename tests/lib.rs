@@ -1,5 +1,6 @@
 //! What several end-to-end tests use: a state struct with every kind, and a store that fails on demand.
 
+pub mod crash;
 mod same;
 
 use std::{

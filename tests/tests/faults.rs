@@ -8,11 +8,11 @@ use std::{
 };
 
 use keepspan::{
-    CommitError, Content, Digest, Episode, EpisodeId, EvictError, Finish, ModelAnswer, RecallError, Shown, SpanId,
-    Window,
+    CommitError, Content, Digest, Episode, EpisodeId, EvictError, Fidelity, Finish, ModelAnswer, RecallError,
+    Recovered, Shown, SpanId, Window,
     store::{AsyncStore, Batch, Claim, MemoryStore, Store, StoreError},
 };
-use keepspan_tests::{Agent, Fault, Faulty};
+use keepspan_tests::{Agent, Fault, Faulty, Seen};
 use proptest::prelude::*;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -27,6 +27,10 @@ enum Move {
     Summarize(Vec<u8>),
     Reground(u8),
     Arm(u8, u8),
+    /// The store is asked what became of a commit whose answer was lost.
+    Recover,
+    /// The process commits what it has and stops, and another goes on.
+    Stop,
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -36,13 +40,20 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         2 => (0..40_u8).prop_map(Move::Restore),
         2 => prop::collection::vec(0..40_u8, 1..4).prop_map(Move::Summarize),
         1 => (0..40_u8).prop_map(Move::Reground),
-        2 => (1..5_u8, 0..4_u8).prop_map(|(nth, fault)| Move::Arm(nth, fault)),
+        2 => (1..5_u8, 0..6_u8).prop_map(|(nth, fault)| Move::Arm(nth, fault)),
+        2 => Just(Move::Recover),
+        1 => Just(Move::Stop),
     ];
     prop::collection::vec(one, 1..60)
 }
 
 /// Runs one move; an error is an outcome like any other.
-fn step(window: &mut Windowed, store: &Faulty, texts: &mut Vec<(SpanId, String)>, one: Move) {
+fn step(
+    window: &mut Windowed,
+    store: &Arc<Faulty>,
+    texts: &mut Vec<(SpanId, String)>,
+    one: Move,
+) -> Result<(), TestCaseError> {
     let span = |at: u8| texts.get(usize::from(at)).map(|(span, _)| *span);
     match one {
         Move::Push(lane, size) => {
@@ -57,7 +68,7 @@ fn step(window: &mut Windowed, store: &Faulty, texts: &mut Vec<(SpanId, String)>
         }
         Move::Evict(lane, ids) => {
             let ids: Vec<_> = ids.into_iter().filter_map(span).collect();
-            let Ok(lanes) = window.lanes().externalize().wait() else { return };
+            let Ok(lanes) = window.lanes().externalize().wait() else { return Ok(()) };
             let _ = match lane {
                 0 => lanes.schema.evict(ids).wait(),
                 1 => lanes.failed.evict(ids).wait(),
@@ -73,8 +84,8 @@ fn step(window: &mut Windowed, store: &Faulty, texts: &mut Vec<(SpanId, String)>
         }
         Move::Summarize(ids) => {
             let ids: Vec<_> = ids.into_iter().filter_map(span).collect();
-            let Ok(lanes) = window.lanes().externalize().wait() else { return };
-            let Ok(text) = ModelAnswer::new(Finish::Stop, "short").try_into() else { return };
+            let Ok(lanes) = window.lanes().externalize().wait() else { return Ok(()) };
+            let Ok(text) = ModelAnswer::new(Finish::Stop, "short").try_into() else { return Ok(()) };
             let _ = lanes.work.summarize(ids, text, &lanes.recap).wait();
         }
         Move::Reground(at) => {
@@ -85,10 +96,43 @@ fn step(window: &mut Windowed, store: &Faulty, texts: &mut Vec<(SpanId, String)>
             }
         }
         Move::Arm(nth, fault) => {
-            let fault = [Fault::Fails, Fault::Fails, Fault::BitFlip, Fault::ShortRead][usize::from(fault)];
-            store.arm(u64::from(nth), fault);
+            let faults = [
+                Fault::Fails,
+                Fault::OutOfSpace,
+                Fault::Unacknowledged,
+                Fault::Unacknowledged,
+                Fault::BitFlip,
+                Fault::ShortRead,
+            ];
+            store.arm(u64::from(nth), faults[usize::from(fault)]);
+        }
+        Move::Recover => recovered(window, store, texts)?,
+        Move::Stop => {
+            recovered(window, store, texts)?;
+            drop(window.lanes().externalize().wait().map_err(failed)?);
+            let (before, lossy) = (Seen::of(window), window.fidelity() != Fidelity::Reversible);
+            *window = Window::resume(store.clone(), Episode::new("e", "p")).map_err(failed)?;
+            // That a read once failed is not on record.
+            let but: &[&str] = if lossy { &["fidelity"] } else { &[] };
+            prop_assert_eq!(before.without(but).difference(&Seen::of(window).without(but)), None);
         }
     }
+    Ok(())
+}
+
+/// Nothing that was pushed is lost by asking, under whichever number.
+fn recovered(window: &mut Windowed, store: &Faulty, texts: &mut [(SpanId, String)]) -> Result<(), TestCaseError> {
+    store.arm(0, Fault::Fails);
+    if let Recovered::Written { moved } = window.recover().map_err(failed)? {
+        for (span, _) in texts {
+            *span = moved.iter().find(|(old, _)| old == span).map_or(*span, |(_, new)| *new);
+        }
+    }
+    Ok(())
+}
+
+fn failed(error: impl std::fmt::Display) -> TestCaseError {
+    TestCaseError::fail(error.to_string())
 }
 
 /// The spans that what is shown stands for, ascending.
@@ -119,10 +163,11 @@ proptest! {
         let mut window = opened.map_err(|error| TestCaseError::fail(error.to_string()))?;
         let mut texts = Vec::new();
         for one in program {
-            step(&mut window, &store, &mut texts, one);
+            step(&mut window, &store, &mut texts, one)?;
             let rendered: u64 = window.render().iter().map(|message| u64::from(message.tokens())).sum();
             prop_assert_eq!(window.utilization(), rendered);
-            let pushed: Vec<_> = texts.iter().map(|(span, _)| *span).collect();
+            let mut pushed: Vec<_> = texts.iter().map(|(span, _)| *span).collect();
+            pushed.sort_unstable();
             prop_assert_eq!(stands_for(&window), pushed, "each span is shown once: as text, under a pointer or in a summary");
         }
         store.arm(0, Fault::Fails);

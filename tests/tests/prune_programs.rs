@@ -617,7 +617,7 @@ fn check(window: &Windowed, model: &Model) -> Checked {
     }
     for (span, (_, text)) in &model.spans {
         match now(window.recall(*span)).ok_or_else(|| failed("hangs"))? {
-            Err(RecallError::Discarded { .. } | RecallError::Commit(CommitError::Store(StoreError::Sealed { .. })))
+            Err(RecallError::Discarded { .. } | RecallError::Commit(CommitError::Sealed { .. }))
                 if model.discarded.contains(span) => {}
             recalled => {
                 let recalled = recalled.map_err(failed)?;

@@ -81,11 +81,6 @@ pub(crate) fn chain(record: &[u8]) -> Option<Digest> {
     record.last_chunk().copied().map(Digest::from_bytes)
 }
 
-/// Opens a record that goes on from `after`; gives its entry and what the next one goes on from.
-pub(crate) fn open(record: &[u8], after: &Digest) -> Result<(Entry, Digest), Fault> {
-    if follows(record, after) { read(record) } else { Err(Fault::Chain) }
-}
-
 /// Whether a record goes on from `after`.
 pub(crate) fn follows(record: &[u8], after: &Digest) -> bool {
     let parts = record.split_last_chunk::<32>();

@@ -31,6 +31,8 @@ pub(crate) struct Replay {
     until: Option<SpanId>,
     /// Rationales: what pruning wrote makes nothing older.
     written: BTreeSet<SpanId>,
+    /// How many spans had entered, whether a commit ever had them or not.
+    entered: u64,
     /// Sources that a summary took the place of, until their tombstones come.
     owed: BTreeSet<SpanId>,
     parts: BTreeMap<SpanId, Part>,
@@ -65,6 +67,7 @@ impl Replay {
             known,
             until: None,
             written: BTreeSet::new(),
+            entered: 0,
             owed: BTreeSet::new(),
             parts: BTreeMap::new(),
             reads: BTreeMap::new(),
@@ -98,12 +101,9 @@ impl Replay {
         for note in &entry.notes {
             self.contents.ledger.replay(note);
         }
-        if entry.spans.saturating_sub(self.contents.table.len()) > MOST_LOST {
-            return Err(Fault::Unreadable);
-        }
+        self.gave(entry.spans)?;
         // The window that a model saw when this span came from it had none of what came later.
         let later = self.until.is_some_and(|until| entry.spans >= until.number());
-        let entered = SpanId::mint(entry.spans);
         for (at, event) in entry.events.into_iter().enumerate() {
             if (first && at == 0) != matches!(event, Event::Opened { .. }) {
                 return Err(Fault::Opening);
@@ -113,7 +113,7 @@ impl Replay {
                 Event::Externalized(_) => {}
                 event if !later => {
                     if let Event::Summarized { .. } = event {
-                        self.contents.reserve(entered);
+                        self.contents.reserve(SpanId::mint(self.entered));
                     }
                     self.event(event)?;
                 }
@@ -128,12 +128,20 @@ impl Replay {
         }
         if !later {
             // Numbers that were given away, in case their texts are never committed.
-            self.contents.reserve(self.written.last().copied().unwrap_or(entered).max(entered));
+            self.gave(self.written.last().map_or(0, |span| span.number()))?;
+            self.contents.reserve(SpanId::mint(self.entered));
         }
         match self.owed.pop_first() {
             Some(span) => Err(Fault::Contradicts { span, what: "a summary took its place, and no tombstone says so" }),
             None => Ok(()),
         }
+    }
+
+    /// So many numbers were given away by now.
+    fn gave(&mut self, spans: u64) -> Result<(), Fault> {
+        self.entered = self.entered.max(spans);
+        let lost = self.entered.saturating_sub(self.contents.table.len());
+        if lost > MOST_LOST { Err(Fault::Unreadable) } else { Ok(()) }
     }
 
     fn is_after(&self, span: SpanId) -> bool {
@@ -245,6 +253,9 @@ impl Replay {
     /// A row for a span, in its place.
     fn entered(&mut self, record: &SpanRecord, durable: bool) -> Result<(), Fault> {
         let (span, row) = (record.span, self.as_row(record, durable)?);
+        if span.number() > self.entered {
+            return Err(Fault::NoSpan { span });
+        }
         if row.start < self.contents.ends_before(span) {
             return Err(Fault::Contradicts { span, what: "it begins before the span before it ends" });
         }

@@ -31,7 +31,8 @@ fn log(work: impl FnOnce(&mut Window<Agent, Arc<MemoryStore>>) -> Outcome) -> Ou
     work(&mut window)?;
     let (mut entries, mut chain) = (Vec::new(), beginning(&EpisodeId::new("e")));
     for record in Store::read(&store, &EpisodeId::new("e"), 0, u64::MAX)? {
-        let (entry, next) = open(&record, &chain)?;
+        assert!(follows(&record, &chain));
+        let (entry, next) = read(&record)?;
         entries.push(entry);
         chain = next;
     }
@@ -353,6 +354,34 @@ fn a_span_is_recorded_once_and_in_its_place() -> Outcome {
         });
         assert_eq!(refusal(&store, &forged)?, (Some(1), fault));
     }
+    Ok(())
+}
+
+#[test]
+fn a_damaged_number_does_not_fill_the_memory() -> Outcome {
+    let (store, entries) = log(evicted)?;
+    let far = s(1 << 60);
+    let mut brought = entries.clone();
+    change(&mut brought, |event| match event {
+        Event::Externalized(span) if span.span == s(2) => {
+            span.span = far;
+            true
+        }
+        _ => false,
+    });
+    assert_eq!(refusal(&store, &brought)?, (Some(1), Fault::NoSpan { span: far }));
+    let mut entered = entries.clone();
+    entered.iter_mut().for_each(|entry| entry.spans = 1 << 60);
+    assert_eq!(refusal(&store, &entered)?, (Some(0), Fault::Unreadable));
+    let (store, mut written) = log(|window| {
+        evicted(window)?;
+        window.change_policy("p2").wait()?;
+        Ok(())
+    })?;
+    if let Some(last) = written.last_mut() {
+        last.events.push(Event::Booked { note: Note::Unchanged { at: 0, utilization: 0 }, written: Some(far) });
+    }
+    assert_eq!(refusal(&store, &written)?, (Some(3), Fault::Unreadable));
     Ok(())
 }
 

@@ -130,10 +130,10 @@ impl<C: ContextState, St> Window<C, St> {
     where
         St: AsyncStore,
     {
-        let (episode, length, chain, unanswered, blank) = {
+        let (episode, length, unanswered, blank) = {
             let contents = self.shared.lock();
             let blank = contents.blank(&*self.shared.counter);
-            (contents.episode.clone(), contents.length, contents.chain, contents.unanswered, blank)
+            (contents.episode.clone(), contents.length, contents.unanswered, blank)
         };
         let store = &self.shared.store;
         let tail = store.read(&episode, length, 2).await.map_err(CommitError::from)?;
@@ -143,7 +143,7 @@ impl<C: ContextState, St> Window<C, St> {
                 return Ok(Recovered::NotWritten);
             }
             [record] if unanswered.is_some() && journal::chain(record) == unanswered => {
-                let opened = journal::open(record, &chain);
+                let opened = journal::read(record);
                 opened.map_err(|fault| JournalError::Record { episode, record: length, fault })?.0.spans
             }
             _ => {
