@@ -488,7 +488,7 @@ fn a_commit_that_fails_leaves_all_as_it_was() -> Outcome {
         assert_eq!(window.recall(ids[0]).wait()?.content().as_text(), Some(&*secret()));
     }
     // A damaged blob is no reason to keep it.
-    store.arm(1, Fault::BitFlip);
+    store.arm(1, Fault::Damaged);
     assert_eq!(redact(&mut window, ids[0])?.spans(), [ids[0], fresh]);
     assert!(matches!(store.get(Blob::new(secret()).digest()), Err(StoreError::Sealed { .. })));
     Ok(())
