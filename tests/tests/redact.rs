@@ -332,6 +332,40 @@ fn every_span_with_the_text_goes_with_it() -> Outcome {
     gone(window, &store, &[one, two, three, fresh], 1)
 }
 
+/// Several texts, in one commit or none.
+#[test]
+fn what_is_named_together_goes_together() -> Outcome {
+    let store = memory();
+    let mut window = open(store.clone())?;
+    let text = |n: u32| format!("{n} {}", secret());
+    let lanes = window.lanes();
+    let ids = [lanes.work.push(text(1))?, lanes.work.push(text(2))?, lanes.work.push(text(3))?];
+    let (other, held) = (lanes.work.push(text(4))?, lanes.schema.push(text(4))?);
+    let lanes = lanes.externalize().wait()?;
+    let by = lanes.work.summarize(ids[0], summary(SECRET)?, &lanes.recap).wait()?;
+    let second = lanes.work.summarize(ids[1], summary("a key")?, &lanes.recap).wait()?;
+    drop(lanes);
+    let fresh = window.lanes().work.push(text(3))?;
+    let records = window.records();
+    let refused = window.lanes().work.redact([ids[0], other], why()?).wait();
+    assert!(matches!(refused, Err(RedactError::Protected { span, holder, .. }) if (span, holder) == (other, held)));
+    let none = window.lanes().work.redact([], why()?).wait();
+    assert!(matches!(none, Err(RedactError::Selection(SelectionError::Empty))));
+    assert_eq!(window.records(), records);
+
+    let all = [by, ids[2], ids[1], ids[0]];
+    let redacted = window.redact_protected(all, why()?, Authority::of("owner")?).wait()?;
+    assert_eq!(redacted.spans(), [ids[0], ids[1], ids[2], by, fresh]);
+    assert_eq!(redacted.summaries(), [second], "of those that stay");
+    assert_eq!(window.records(), records + 1);
+    consistent(&window);
+    window.redact_protected(held, why()?, Authority::of("owner")?).wait()?;
+    assert!(!everything(&store, "e")?.contains(SECRET));
+    let resumed = Windowed::resume_with(store, episode("e"), OneByteAToken)?;
+    assert_eq!(shown(&resumed.render()), shown(&window.render()));
+    Ok(())
+}
+
 #[test]
 fn nothing_is_written_where_a_protected_lane_has_the_text() -> Outcome {
     let store = memory();
@@ -488,7 +522,7 @@ fn a_commit_that_fails_leaves_all_as_it_was() -> Outcome {
         assert_eq!(window.recall(ids[0]).wait()?.content().as_text(), Some(&*secret()));
     }
     // A damaged blob is no reason to keep it.
-    store.arm(1, Fault::BitFlip);
+    store.arm(1, Fault::Damaged);
     assert_eq!(redact(&mut window, ids[0])?.spans(), [ids[0], fresh]);
     assert!(matches!(store.get(Blob::new(secret()).digest()), Err(StoreError::Sealed { .. })));
     Ok(())

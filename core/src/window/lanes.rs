@@ -213,10 +213,9 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
     /// is sealed in the same commit as the record of why, recall says so, and the window is
     /// [`Lossy`](crate::Fidelity::Lossy) from then on (rule R23). Every span of this episode with the same text goes with it;
     /// where one of them is in a protected lane, none does. A store may rewrite its whole file for it, so name at once what
-    /// belongs together. Blobs are shared by all episodes of a store, so another episode
-    /// that holds the same text finds it sealed as well; what comes again is refused by
-    /// [`externalize`](Lanes::externalize) with its span, to be redacted as well. Tool names, subjects of reads and ids of
-    /// calls stay on record. O(spans of the episode).
+    /// belongs together. Blobs are shared by all episodes of a store, so another episode that holds the same text finds it
+    /// sealed as well; what comes again is refused by [`externalize`](Lanes::externalize) with its span, to be redacted as
+    /// well. Tool names, subjects of reads and ids of calls stay on record. O(spans of the episode).
     pub fn redact(&self, spans: impl Into<Selection>, mutation: Mutation) -> Step<'_, St, Redact>
     where
         F::Kind: MayBeRedacted<F>, // nothing protected

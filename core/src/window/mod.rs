@@ -289,7 +289,7 @@ impl<C: ContextState, St> Window<C, St> {
         Step::new(&self.shared, report.into())
     }
 
-    /// Removes a text of any lane from the window and the store for good, on somebody's authority: as
+    /// Removes texts of any lane from the window and the store for good, on somebody's authority: as
     /// [`Lane::redact`], for what a protected lane should never have held. Who, and why, is logged (rule R23).
     pub fn redact_protected(
         &mut self,

@@ -26,7 +26,7 @@ impl Authority {
     }
 }
 
-/// Removes a text from the window and the store for good; see [`Lane::redact`](crate::Lane::redact).
+/// Removes texts from the window and the store for good; see [`Lane::redact`](crate::Lane::redact).
 #[derive(Debug)]
 pub struct Redact {
     /// The lane whose handle was used; none for the window's own way.
@@ -44,7 +44,7 @@ pub struct Redacted {
 }
 
 impl Redacted {
-    /// Every span of this episode that had the text, ascending: all are removed.
+    /// Every span of this episode that had one of the texts, ascending: all are removed.
     pub fn spans(&self) -> &[SpanId] {
         &self.spans
     }
@@ -174,9 +174,11 @@ impl Contents {
         events
     }
 
-    /// The summaries that were made from any of these, directly or not, and are not gone.
+    /// The summaries that were made from any of these, directly or not, and stay.
     fn summaries_of(&self, spans: &[SpanId]) -> Vec<SpanId> {
-        let from = |summary: &SpanId| self.chain(*summary).iter().any(|source| spans.binary_search(source).is_ok());
-        self.derivations.keys().filter(|summary| !self.gone.contains_key(summary) && from(summary)).copied().collect()
+        let goes = |span: &SpanId| spans.binary_search(span).is_ok();
+        let stays = |summary: &SpanId| !goes(summary) && !self.gone.contains_key(summary);
+        let from = |summary: &SpanId| self.chain(*summary).iter().any(goes);
+        self.derivations.keys().filter(|summary| stays(summary) && from(summary)).copied().collect()
     }
 }
