@@ -430,8 +430,6 @@ impl Replay {
                 contents.remove(*span, mutation);
             }
         }
-        let missing = contents.table.iter().filter(|(_, row)| row.residency == Residency::Unrecorded);
-        contents.gaps = missing.map(|(span, _)| span).collect();
         Replayed { contents, facts }
     }
 

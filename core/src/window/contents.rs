@@ -279,10 +279,11 @@ impl Contents {
             self.pushed_tokens = self.pushed_tokens.max(entry.end());
             self.utilization = self.utilization.saturating_add(u64::from(entry.tokens));
             self.certainty = self.certainty.max(entry.certainty);
+            self.gaps.remove(&span);
             return self.table.fill(span, entry);
         }
-        while self.table.next_id() < span {
-            self.table.push(Entry::unrecorded(self.pushed_tokens));
+        if let Some(before) = span.number().checked_sub(1) {
+            self.reserve(SpanId::mint(before));
         }
         self.enter(entry);
     }
@@ -290,7 +291,8 @@ impl Contents {
     /// Keeps a number that was given away and whose span no record has.
     pub(crate) fn reserve(&mut self, span: SpanId) {
         while self.table.next_id() <= span {
-            self.table.push(Entry::unrecorded(self.pushed_tokens));
+            let missing = self.table.push(Entry::unrecorded(self.pushed_tokens));
+            self.gaps.insert(missing);
         }
     }
 

@@ -277,12 +277,18 @@ impl Contents {
         texts: &BTreeMap<SpanId, Content>,
         counter: &dyn TokenCounter,
     ) -> Result<Vec<(SpanId, MutationRecord)>, ResumeError> {
-        let mut wanted = Vec::new();
-        for (span, entry) in self.table.iter_mut().filter(|(_, entry)| entry.is_resident() && entry.content.is_none()) {
+        let unread = self.table.resident().filter(|(_, entry)| entry.content.is_none());
+        let (mut here, mut wanted) = (Vec::new(), Vec::new());
+        for (span, entry) in unread {
             // A number that was taken twice has another text here than on record.
             match texts.get(&span).filter(|text| Digest::of(text.as_bytes()) == entry.digest) {
-                Some(content) => entry.content = Some(content.clone()),
+                Some(content) => here.push((span, content.clone())),
                 None => wanted.push((span, entry.digest)),
+            }
+        }
+        for (span, content) in here {
+            if let Some(entry) = self.table.get_mut(span) {
+                entry.content = Some(content);
             }
         }
         let mut sealed = Vec::new();
