@@ -76,6 +76,8 @@ pub enum Fault {
     ShortRead,
     /// The disk is full, and nothing happened.
     OutOfSpace,
+    /// The store itself finds each blob read damaged.
+    Damaged,
 }
 
 impl Faulty {
@@ -87,7 +89,8 @@ impl Faulty {
 
     fn due(&self) -> Option<Fault> {
         let hit = self.countdown.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) == Ok(1);
-        let fault = [Fault::Fails, Fault::Unacknowledged, Fault::BitFlip, Fault::ShortRead, Fault::OutOfSpace];
+        let fault =
+            [Fault::Fails, Fault::Unacknowledged, Fault::BitFlip, Fault::ShortRead, Fault::OutOfSpace, Fault::Damaged];
         let at = usize::try_from(self.damage.load(Ordering::SeqCst)).ok();
         at.filter(|_| hit).and_then(|at| fault.get(at).copied())
     }
@@ -115,6 +118,9 @@ impl Store for Faulty {
         let fault = self.due();
         if fault == Some(Fault::Fails) {
             return Err(failure());
+        }
+        if fault == Some(Fault::Damaged) {
+            return Err(StoreError::Corrupt { digest: *digest });
         }
         let mut bytes = self.inner.get(digest)?;
         match fault {

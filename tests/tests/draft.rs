@@ -184,17 +184,27 @@ type Act = fn(&mut Windowed, &[SpanId]) -> Outcome;
 
 /// Everything but a push: each leaves the window with something else than the model decided by.
 const CHANGES: [(&str, Act); 11] = [
-    ("evict", |window, ids| Ok(drop(window.lanes().externalize().wait()?.work.evict(ids[3]).wait()?))),
-    ("restore", |window, ids| Ok(drop(window.lanes().work.restore(ids[0]).wait()?))),
+    ("evict", |window, ids| {
+        drop(window.lanes().externalize().wait()?.work.evict(ids[3]).wait()?);
+        Ok(())
+    }),
+    ("restore", |window, ids| {
+        drop(window.lanes().work.restore(ids[0]).wait()?);
+        Ok(())
+    }),
     ("policy", |window, _| Ok(window.change_policy(PolicyVersion::new("p").model("m2")).wait()?)),
     ("discard", |window, _| {
         let key = push(window, 99)?;
         Ok(window.lanes().work.discard(key, Mutation::new("a key", "ask")?).wait()?)
     }),
-    ("redact", |window, ids| Ok(drop(window.lanes().work.redact(ids[3], Mutation::new("a key", "ask")?).wait()?))),
+    ("redact", |window, ids| {
+        drop(window.lanes().work.redact(ids[3], Mutation::new("a key", "ask")?).wait()?);
+        Ok(())
+    }),
     ("redact_protected", |window, ids| {
         let step = window.redact_protected(ids[0], Mutation::new("a key", "ask")?, Authority::of("owner")?);
-        Ok(drop(step.wait()?))
+        drop(step.wait()?);
+        Ok(())
     }),
     ("summarize", |window, ids| {
         let lanes = window.lanes().externalize().wait()?;
@@ -204,23 +214,27 @@ const CHANGES: [(&str, Act); 11] = [
     }),
     ("reground", |window, _| {
         let by = window.lanes().recap.resident()[0];
-        Ok(drop(window.lanes().recap.reground(by).wait()?))
+        drop(window.lanes().recap.reground(by).wait()?);
+        Ok(())
     }),
     ("another pass", |window, ids| {
         let pass = admitted(window)?;
         let proposal = pass.parse(&Answer::prune(names(&ids[5..8])))?;
-        Ok(drop(pass.apply(proposal).wait()?))
+        drop(pass.apply(proposal).wait()?);
+        Ok(())
     }),
     ("fallback", |window, _| {
         while window.utilization() < 21_000 {
             push(window, 50)?;
         }
         let pass = admitted(window)?;
-        Ok(drop(pass.fall_back(OldestFirst).wait()?))
+        drop(pass.fall_back(OldestFirst).wait()?);
+        Ok(())
     }),
     ("out and back", |window, ids| {
         window.lanes().externalize().wait()?.work.evict(ids[3]).wait()?;
-        Ok(drop(window.lanes().work.restore(ids[3]).wait()?))
+        drop(window.lanes().work.restore(ids[3]).wait()?);
+        Ok(())
     }),
 ];
 

@@ -9,6 +9,7 @@ use keepspan::{
     store::{Blob, MemoryStore, Store, StoreError},
 };
 use keepspan_tests::{Agent, Fault, Faulty, memory};
+use proptest::prelude::*;
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 type Shared = std::sync::Arc<MemoryStore>;
@@ -268,6 +269,8 @@ fn a_summary_that_left_the_window_leaves_the_store() -> Outcome {
     assert_eq!((redacted.spans(), redacted.summaries()), (&[first][..], &[second][..]));
     assert_eq!(shown(&window.render()), before, "it was not shown");
     assert_eq!(window.lanes().recap.reground(second).wait()?, [source]);
+    window.lanes().recap.redact(second, why()?).wait()?;
+    assert_eq!(redact(&mut window, source)?.summaries(), [], "both are gone already");
     assert!(!everything(&store, "e")?.contains(SECRET));
     assert!(matches!(window.fidelity(), Fidelity::Lossy { cause: Loss::Escalated, .. }), "the first cause");
     let resumed = Windowed::resume_with(store, episode("e"), OneByteAToken)?;
@@ -327,6 +330,40 @@ fn every_span_with_the_text_goes_with_it() -> Outcome {
     assert_eq!((redacted.spans(), redacted.summaries()), (&[one, two, three, fresh][..], &[by][..]));
     assert!(window.unsaved().is_empty());
     gone(window, &store, &[one, two, three, fresh], 1)
+}
+
+/// Several texts, in one commit or none.
+#[test]
+fn what_is_named_together_goes_together() -> Outcome {
+    let store = memory();
+    let mut window = open(store.clone())?;
+    let text = |n: u32| format!("{n} {}", secret());
+    let lanes = window.lanes();
+    let ids = [lanes.work.push(text(1))?, lanes.work.push(text(2))?, lanes.work.push(text(3))?];
+    let (other, held) = (lanes.work.push(text(4))?, lanes.schema.push(text(4))?);
+    let lanes = lanes.externalize().wait()?;
+    let by = lanes.work.summarize(ids[0], summary(SECRET)?, &lanes.recap).wait()?;
+    let second = lanes.work.summarize(ids[1], summary("a key")?, &lanes.recap).wait()?;
+    drop(lanes);
+    let fresh = window.lanes().work.push(text(3))?;
+    let records = window.records();
+    let refused = window.lanes().work.redact([ids[0], other], why()?).wait();
+    assert!(matches!(refused, Err(RedactError::Protected { span, holder, .. }) if (span, holder) == (other, held)));
+    let none = window.lanes().work.redact([], why()?).wait();
+    assert!(matches!(none, Err(RedactError::Selection(SelectionError::Empty))));
+    assert_eq!(window.records(), records);
+
+    let all = [by, ids[2], ids[1], ids[0]];
+    let redacted = window.redact_protected(all, why()?, Authority::of("owner")?).wait()?;
+    assert_eq!(redacted.spans(), [ids[0], ids[1], ids[2], by, fresh]);
+    assert_eq!(redacted.summaries(), [second], "of those that stay");
+    assert_eq!(window.records(), records + 1);
+    consistent(&window);
+    window.redact_protected(held, why()?, Authority::of("owner")?).wait()?;
+    assert!(!everything(&store, "e")?.contains(SECRET));
+    let resumed = Windowed::resume_with(store, episode("e"), OneByteAToken)?;
+    assert_eq!(shown(&resumed.render()), shown(&window.render()));
+    Ok(())
 }
 
 #[test]
@@ -485,7 +522,7 @@ fn a_commit_that_fails_leaves_all_as_it_was() -> Outcome {
         assert_eq!(window.recall(ids[0]).wait()?.content().as_text(), Some(&*secret()));
     }
     // A damaged blob is no reason to keep it.
-    store.arm(1, Fault::BitFlip);
+    store.arm(1, Fault::Damaged);
     assert_eq!(redact(&mut window, ids[0])?.spans(), [ids[0], fresh]);
     assert!(matches!(store.get(Blob::new(secret()).digest()), Err(StoreError::Sealed { .. })));
     Ok(())
@@ -613,6 +650,27 @@ fn another_episode_with_the_text_says_that_it_is_gone() -> Outcome {
     Ok(())
 }
 
+/// A text comes back, the answer is lost, and before anybody asks another episode redacts it.
+#[test]
+fn what_is_gone_when_a_lost_answer_is_asked_for_is_a_notice() -> Outcome {
+    let store = std::sync::Arc::new(Faulty::default());
+    let mut mine = open(store.clone())?;
+    let mut theirs = Windowed::open_with(store.clone(), episode("theirs"), OneByteAToken)?;
+    let key = theirs.lanes().work.push(secret())?;
+    theirs.lanes().externalize().wait()?.work.evict(key).wait()?;
+    store.arm(2, Fault::Unacknowledged);
+    assert!(theirs.lanes().work.restore(key).wait().is_err());
+    let same = mine.lanes().work.push(secret())?;
+    redact(&mut mine, same)?;
+    assert!(matches!(theirs.recover()?, keepspan::Recovered::Written { .. }));
+    assert_eq!(theirs.render().iter().map(Message::shown).collect::<Vec<_>>(), [Shown::Discarded(key)]);
+    consistent(&theirs);
+    assert!(matches!(theirs.recall(key).wait(), Err(RecallError::Discarded { .. })));
+    let resumed = Windowed::resume_with(store, episode("theirs"), OneByteAToken)?;
+    assert_eq!(shown(&resumed.render()), shown(&theirs.render()));
+    Ok(())
+}
+
 // Who may, and how it is asked.
 
 #[test]
@@ -664,4 +722,113 @@ fn an_undo_says_what_does_not_come_back() -> Outcome {
     assert_eq!(window.lanes().work.restore(other).wait()?, [other]);
     consistent(&window);
     Ok(())
+}
+
+// Programs.
+
+/// One of a few texts, so that most come more than once.
+fn text(pick: u8) -> String {
+    format!("text {} {}", pick % 5, "x".repeat(100))
+}
+
+/// One move; what is not possible then is none.
+fn act(window: &mut Windowed, kind: u8, pick: u8) -> Outcome {
+    let chosen = |ids: Vec<SpanId>| -> Vec<SpanId> {
+        let skipped = usize::from(pick).checked_rem(ids.len()).unwrap_or_default();
+        ids.into_iter().skip(skipped).take(1 + usize::from(pick % 3)).collect()
+    };
+    match kind {
+        0..6 => drop(window.lanes().work.push(NewSpan::tool("read", text(pick)))?),
+        6 => drop(window.lanes().decisions.push(text(pick))?),
+        7 => drop(window.lanes().schema.push(text(pick))?),
+        8 => drop(window.lanes().work.push(NewSpan::model(text(pick)))?),
+        9 => drop(window.lanes().externalize().wait()?),
+        10 => {
+            let lanes = window.lanes().externalize().wait()?;
+            lanes.work.evict(chosen(lanes.work.resident())).wait()?;
+        }
+        11 => {
+            let lanes = window.lanes();
+            lanes.work.restore(chosen(lanes.work.evicted())).wait()?;
+        }
+        12 => {
+            let lanes = window.lanes().externalize().wait()?;
+            lanes.work.summarize(chosen(lanes.work.resident()), summary("s")?, &lanes.recap).wait()?;
+        }
+        13 => {
+            let lanes = window.lanes();
+            let by = chosen(lanes.recap.resident()).first().copied().ok_or("none")?;
+            lanes.recap.reground(by).wait()?;
+        }
+        14 => {
+            let lanes = window.lanes();
+            let by = chosen(lanes.recap.resident()).first().copied().ok_or("none")?;
+            lanes.recap.redact(by, why()?).wait()?;
+        }
+        15..18 => {
+            let lanes = window.lanes();
+            let all = [lanes.work.resident(), lanes.work.evicted()].concat();
+            let span = chosen(all).first().copied().ok_or("none")?;
+            lanes.work.redact(span, why()?).wait()?;
+        }
+        _ => {
+            let span = SpanId::parse(&format!("s{}", 1 + pick % 40)).ok_or("an id")?;
+            window.redact_protected(span, why()?, Authority::of("owner")?).wait()?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes all, and redacts again what the store was told not to keep.
+fn settle(window: &mut Windowed) -> Outcome {
+    while let Err(error) = window.lanes().externalize().wait().map(drop) {
+        let CommitError::Sealed { span, .. } = error else { return Err(error.into()) };
+        window.redact_protected(span, why()?, Authority::of("owner")?).wait()?;
+    }
+    Ok(())
+}
+
+fn checked(store: &Shared, window: &Windowed) -> Outcome {
+    let history = History::read(store, &EpisodeId::new("e"))?;
+    assert_eq!((history.utilization(), history.fidelity()), (window.utilization(), window.fidelity()));
+    for (facts, standing) in history.spans() {
+        let Some(blob) = facts.sha256.map(|digest| store.get(&digest)) else { continue };
+        let gone = matches!(standing, Standing::Gone { .. });
+        assert_eq!(matches!(blob, Err(StoreError::Sealed { .. })), gone, "{}: {standing:?}", facts.span);
+    }
+    for turn in 1..=u64::try_from(history.turns().len())? {
+        let then = history.at_turn(store, turn)?;
+        assert_eq!(then.utilization, then.messages.iter().map(|message| u64::from(message.tokens())).sum::<u64>());
+        for (facts, standing) in history.spans() {
+            let shown = then.messages.iter().any(|message| message.shown() == Shown::Span(facts.span));
+            assert!(!shown || !matches!(standing, Standing::Gone { .. }), "{} is shown at turn {turn}", facts.span);
+        }
+    }
+    let verified = audit::verify(store, &EpisodeId::new("e"), |_| {});
+    assert!(verified.faults.is_empty(), "{:?}", verified.faults);
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_the_store_keeps_what_is_there_and_nothing_that_is_gone(
+        moves in prop::collection::vec((0..19_u8, any::<u8>()), 1..80), stops in 1..30_usize,
+    ) {
+        let failed = |error: Box<dyn std::error::Error>| TestCaseError::fail(error.to_string());
+        let store = memory();
+        let mut window = open(store.clone()).map_err(|error| failed(error.into()))?;
+        for (at, (kind, pick)) in moves.into_iter().enumerate() {
+            let _ = act(&mut window, kind, pick);
+            consistent(&window);
+            if at % stops == stops - 1 {
+                settle(&mut window).map_err(failed)?;
+                consistent(&window);
+                checked(&store, &window).map_err(failed)?;
+                let before = (shown(&window.render()), window.utilization(), window.fidelity());
+                window = Windowed::resume_with(store.clone(), episode("e"), OneByteAToken)
+                    .map_err(|error| failed(error.into()))?;
+                prop_assert_eq!((shown(&window.render()), window.utilization(), window.fidelity()), before);
+            }
+        }
+    }
 }

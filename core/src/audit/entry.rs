@@ -92,7 +92,7 @@ pub enum Happening {
     },
     /// Spans were removed for good, from the store too.
     Redacted {
-        /// The spans, all of one text.
+        /// The spans, ascending.
         spans: Vec<SpanId>,
         /// Why.
         reason: String,

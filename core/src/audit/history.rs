@@ -72,7 +72,7 @@ impl History {
                 let mut happenings: Vec<_> =
                     entry.notes.iter().filter_map(|note| note.event().map(Happening::Pruning)).collect();
                 for event in entry.events {
-                    happenings.extend(Happening::of(event, &mut tables)?);
+                    happenings.extend(Happening::of(event?, &mut tables)?);
                 }
                 spans.extend(happenings.iter().filter_map(facts).cloned());
                 entries.push(LogEntry {

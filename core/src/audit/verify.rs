@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     Digest, EpisodeId, JournalError, SpanId,
-    journal::{Entry, Event, Fault, PAGE, Replay, chain, follows, read, reader, walk},
+    journal::{Fault, PAGE, Replay, chain, follows, read, reader, walk},
     store::{AsyncStore, Store, StoreError},
     window::{at_once, contents::Contents},
 };
@@ -126,24 +126,22 @@ impl Named {
     /// Reads a log to its end, whatever is wrong with it.
     fn read<S: Store>(store: &S, episode: &EpisodeId) -> (Self, Vec<Damage>) {
         let mut replay = Replay::over(Contents::new(reader(episode), &[], None), &[]);
-        let (mut blobs, mut seen) = (Vec::new(), HashSet::new());
-        let mut collect = |entry: &Entry| {
-            blobs.extend(entry.events.iter().filter_map(Event::brings).filter(|digest| seen.insert(*digest)));
-        };
-        let whole = at_once(walk(store, episode, |_, entry, chain| {
-            collect(&entry);
-            replay.entry(entry, chain)
-        }));
+        let whole = at_once(walk(store, episode, |_, entry, chain| replay.entry(entry, chain)));
+        let mut beyond = Vec::new();
         let (records, faults) = match whole {
             Ok(records) => (records, replay.settle().err().map(Damage::Journal).into_iter().collect()),
             Err(JournalError::Record { record, episode, fault }) => {
                 let mut faults =
                     vec![Damage::Journal(JournalError::Record { record, episode: episode.clone(), fault })];
-                (at_once(rest(store, &episode, record, &mut collect, &mut faults)), faults)
+                (at_once(rest(store, &episode, record, &mut beyond, &mut faults)), faults)
             }
             Err(error) => (0, vec![Damage::Journal(error)]),
         };
-        (Self { contents: replay.replayed().contents, records, blobs }, faults)
+        let contents = replay.replayed().contents;
+        let rows = contents.table.iter().filter(|(_, row)| row.durable).map(|(_, row)| row.digest);
+        let mut seen = HashSet::new();
+        let blobs = rows.chain(beyond).filter(|digest| seen.insert(*digest)).collect();
+        (Self { contents, records, blobs }, faults)
     }
 
     fn spans(&self, digest: Digest) -> Vec<SpanId> {
@@ -186,7 +184,7 @@ async fn rest<S: Store>(
     store: &S,
     episode: &EpisodeId,
     from: u64,
-    collect: &mut impl FnMut(&Entry),
+    beyond: &mut Vec<Digest>,
     faults: &mut Vec<Damage>,
 ) -> u64 {
     let (mut number, mut before) = (from, None);
@@ -208,7 +206,7 @@ async fn rest<S: Store>(
                 faults.push(Damage::Journal(JournalError::Record { episode: episode.clone(), record: number, fault }));
             }
             if let Ok((entry, _)) = &entry {
-                collect(entry);
+                beyond.extend(entry.events.clone().filter_map(|event| event.ok()?.brings()));
             }
             before = chain(record);
             number = number.saturating_add(1);

@@ -45,7 +45,7 @@ pub(crate) enum Event {
         span: SpanRecord,
         mutation: MutationRecord,
     },
-    /// Spans of one text, each with what is shown in its place.
+    /// Spans, each with what is shown in its place.
     Redacted {
         spans: Vec<SpanId>,
         mutations: Vec<MutationRecord>,

@@ -13,7 +13,7 @@ mod walk;
 
 use std::{sync::Arc, time::SystemTime};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use self::error::{Fault, JournalError};
 pub(crate) use self::{
@@ -30,9 +30,9 @@ pub(crate) const FORMAT: u32 = 2;
 /// The first byte of every record.
 const VERSION: u8 = 2;
 
-/// What one commit did.
-#[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Entry {
+/// What one commit did, as it lies in its record.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry<'a> {
     /// Milliseconds since 1970, by the clock of whoever wrote; 0 where there is none.
     pub(crate) time: u64,
     /// How many spans had entered the window before it.
@@ -41,7 +41,34 @@ pub(crate) struct Entry {
     pub(crate) names: Vec<Arc<str>>,
     /// What pruning did or cost since the last commit, without one of its own.
     pub(crate) notes: Vec<Note>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Events<'a>,
+}
+
+/// The events of a record, each read when it is asked for: a log has hundreds of thousands.
+#[derive(Clone, Debug)]
+pub(crate) struct Events<'a> {
+    left: u64,
+    bytes: &'a [u8],
+}
+
+impl Iterator for Events<'_> {
+    type Item = Result<Event, Fault>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.left.checked_sub(1) {
+            None if self.bytes.is_empty() => return None,
+            None => {}
+            Some(left) => {
+                if let Ok((event, rest)) = postcard::take_from_bytes(self.bytes) {
+                    (self.left, self.bytes) = (left, rest);
+                    return Some(Ok(event));
+                }
+            }
+        }
+        // Once: what comes after bytes that are no event is none either.
+        (self.left, self.bytes) = (0, &[]);
+        Some(Err(Fault::Unreadable))
+    }
 }
 
 /// [`Entry`] as it is written, without copies.
@@ -88,13 +115,14 @@ pub(crate) fn follows(record: &[u8], after: &Digest) -> bool {
 }
 
 /// A record's entry, and what the next one goes on from, unchecked.
-pub(crate) fn read(record: &[u8]) -> Result<(Entry, Digest), Fault> {
+pub(crate) fn read(record: &[u8]) -> Result<(Entry<'_>, Digest), Fault> {
     let (body, chain) = record.split_last_chunk::<32>().ok_or(Fault::Unreadable)?;
     match body.split_first() {
-        Some((&VERSION, entry)) => match postcard::take_from_bytes(entry) {
-            Ok((entry, [])) => Ok((entry, Digest::from_bytes(*chain))),
-            _ => Err(Fault::Unreadable),
-        },
+        Some((&VERSION, entry)) => {
+            let parts = postcard::take_from_bytes(entry).map_err(|_| Fault::Unreadable)?;
+            let ((time, spans, names, notes, left), bytes) = parts;
+            Ok((Entry { time, spans, names, notes, events: Events { left, bytes } }, Digest::from_bytes(*chain)))
+        }
         Some((found, _)) => Err(Fault::Version { found: *found, supported: VERSION }),
         None => Err(Fault::Unreadable),
     }
@@ -106,6 +134,7 @@ pub(crate) async fn tombstones<S: AsyncStore>(store: &S, episode: &EpisodeId) ->
     walk(store, episode, |_, entry, _| {
         tables.enter(&entry);
         for event in entry.events {
+            let event = event?;
             tables.follow(&event);
             if let Event::Evicted(record) = event {
                 found.push(tables.tombstone(record).ok_or(Fault::Unknown { what: "lane, tool name or policy" })?);

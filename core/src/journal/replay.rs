@@ -94,7 +94,7 @@ impl Replay {
     }
 
     /// One commit.
-    pub(crate) fn entry(&mut self, entry: Entry, chain: Digest) -> Result<(), Fault> {
+    pub(crate) fn entry(&mut self, entry: Entry<'_>, chain: Digest) -> Result<(), Fault> {
         let first = self.contents.length == 0;
         self.contents.recorded(chain, 0, entry.notes.len());
         self.contents.names.replay(&entry.names).map_err(|_| Fault::Unknown { what: "tool name" })?;
@@ -104,7 +104,8 @@ impl Replay {
         self.gave(entry.spans)?;
         // The window that a model saw when this span came from it had none of what came later.
         let later = self.until.is_some_and(|until| entry.spans >= until.number());
-        for (at, event) in entry.events.into_iter().enumerate() {
+        for (at, event) in entry.events.enumerate() {
+            let event = event?;
             if (first && at == 0) != matches!(event, Event::Opened { .. }) {
                 return Err(Fault::Opening);
             }

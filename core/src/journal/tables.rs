@@ -15,7 +15,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// What an entry brings, before its events are read.
-    pub(crate) fn enter(&mut self, entry: &Entry) {
+    pub(crate) fn enter(&mut self, entry: &Entry<'_>) {
         self.names.extend(entry.names.iter().cloned());
     }
 

@@ -24,6 +24,16 @@ struct Agent {
     recap: Spans,
 }
 
+/// A record with its events.
+#[derive(Clone)]
+struct Entry {
+    time: u64,
+    spans: u64,
+    names: Vec<Arc<str>>,
+    notes: Vec<Note>,
+    events: Vec<Event>,
+}
+
 /// Records of `work`, one a commit.
 fn log(work: impl FnOnce(&mut Window<Agent, Arc<MemoryStore>>) -> Outcome) -> Outcome<(Arc<MemoryStore>, Vec<Entry>)> {
     let store = Arc::new(MemoryStore::default());
@@ -32,8 +42,8 @@ fn log(work: impl FnOnce(&mut Window<Agent, Arc<MemoryStore>>) -> Outcome) -> Ou
     let (mut entries, mut chain) = (Vec::new(), beginning(&EpisodeId::new("e")));
     for record in Store::read(&store, &EpisodeId::new("e"), 0, u64::MAX)? {
         assert!(follows(&record, &chain));
-        let (entry, next) = read(&record)?;
-        entries.push(entry);
+        let (super::Entry { time, spans, names, notes, events }, next) = read(&record)?;
+        entries.push(Entry { time, spans, names, notes, events: events.collect::<Result<_, _>>()? });
         chain = next;
     }
     Ok((store, entries))

@@ -209,17 +209,19 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         Step::new(self.shared, Discard { lane: F::AT.0, span, mutation })
     }
 
-    /// Removes a text from the window and from the store, for a secret that was externalized before anybody saw it: its blob
+    /// Removes texts from the window and from the store, for a secret that was externalized before anybody saw it: its blob
     /// is sealed in the same commit as the record of why, recall says so, and the window is
     /// [`Lossy`](crate::Fidelity::Lossy) from then on (rule R23). Every span of this episode with the same text goes with it;
-    /// where one of them is in a protected lane, none does. Blobs are shared by all episodes of a store, so another episode
-    /// that holds the same text finds it sealed as well. O(spans of the episode).
-    pub fn redact(&self, span: SpanId, mutation: Mutation) -> Step<'_, St, Redact>
+    /// where one of them is in a protected lane, none does. A store may rewrite its whole file for it, so name at once what
+    /// belongs together. Blobs are shared by all episodes of a store, so another episode that holds the same text finds it
+    /// sealed as well; what comes again is refused by [`externalize`](Lanes::externalize) with its span, to be redacted as
+    /// well. Tool names, subjects of reads and ids of calls stay on record. O(spans of the episode).
+    pub fn redact(&self, spans: impl Into<Selection>, mutation: Mutation) -> Step<'_, St, Redact>
     where
         F::Kind: MayBeRedacted<F>, // nothing protected
         <F::State as Governed>::Policy: Permitted<Mutation, F, F::State>,
     {
-        Step::new(self.shared, Redact { lane: Some(F::AT.0), span, mutation, authority: None })
+        Step::new(self.shared, Redact { lane: Some(F::AT.0), spans: spans.into().ids, mutation, authority: None })
     }
 
     /// The ids of this lane's spans whose text is in the window, oldest first. O(resident spans).

@@ -289,13 +289,18 @@ impl<C: ContextState, St> Window<C, St> {
         Step::new(&self.shared, report.into())
     }
 
-    /// Removes a text of any lane from the window and the store for good, on somebody's authority: as
+    /// Removes texts of any lane from the window and the store for good, on somebody's authority: as
     /// [`Lane::redact`], for what a protected lane should never have held. Who, and why, is logged (rule R23).
-    pub fn redact_protected(&mut self, span: SpanId, mutation: Mutation, authority: Authority) -> Step<'_, St, Redact>
+    pub fn redact_protected(
+        &mut self,
+        spans: impl Into<Selection>,
+        mutation: Mutation,
+        authority: Authority,
+    ) -> Step<'_, St, Redact>
     where
         C::Policy: Permitted<Mutation, C, C> + Permitted<Authority, C, C>,
     {
-        Step::new(&self.shared, Redact { lane: None, span, mutation, authority: Some(authority) })
+        Step::new(&self.shared, Redact { lane: None, spans: spans.into().ids, mutation, authority: Some(authority) })
     }
 
     /// Whether everything that left can be brought back (rule R23).

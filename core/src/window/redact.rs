@@ -1,10 +1,12 @@
 //! Redact: what must not be kept leaves the store too, with a record of why (rule R23).
 
+use std::collections::BTreeSet;
+
 use super::{
     Mutation, Operation, Shared, candidates::Class, contents::Contents, pointers::Edit, step::Plan, table::Residency,
 };
 use crate::{
-    Digest, RedactError, SpanId, TokenCounter, Unexplained,
+    Digest, RedactError, SelectionError, SpanId, TokenCounter, Unexplained,
     journal::{Event, MutationRecord},
 };
 
@@ -24,12 +26,12 @@ impl Authority {
     }
 }
 
-/// Removes a text from the window and the store for good; see [`Lane::redact`](crate::Lane::redact).
+/// Removes texts from the window and the store for good; see [`Lane::redact`](crate::Lane::redact).
 #[derive(Debug)]
 pub struct Redact {
     /// The lane whose handle was used; none for the window's own way.
     pub(crate) lane: Option<u16>,
-    pub(crate) span: SpanId,
+    pub(crate) spans: Vec<SpanId>,
     pub(crate) mutation: Mutation,
     pub(crate) authority: Option<Authority>,
 }
@@ -42,7 +44,7 @@ pub struct Redacted {
 }
 
 impl Redacted {
-    /// Every span of this episode that had the text, ascending: all are removed.
+    /// Every span of this episode that had one of the texts, ascending: all are removed.
     pub fn spans(&self) -> &[SpanId] {
         &self.spans
     }
@@ -67,33 +69,27 @@ impl<'w, St> Operation<'w, St> for Redact {
     type Effect = Redacting;
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Redacting>, RedactError> {
-        let Self { lane, span, mutation, authority } = self;
-        let entry = contents.entry(span)?;
-        if let Some(lane) = lane {
-            contents.in_lane(span, entry, lane)?;
-        }
-        if contents.gone.contains_key(&span) {
-            return Err(crate::SelectionError::Discarded { span }.into());
-        }
-        let digest = contents.digest(span).ok_or(crate::SelectionError::Unrecorded { span })?;
-        let spans = contents.holders(digest);
+        let Self { lane, spans: named, mutation, authority } = self;
+        let digests = contents.redactable(&named, lane)?;
+        let spans = contents.holders(&digests);
         if authority.is_none() {
-            contents.none_protected(span, &spans)?;
+            contents.none_protected(&named, &spans)?;
         }
         let mut mutations = Vec::with_capacity(spans.len());
-        for holder in &spans {
+        for (holder, _) in &spans {
             mutations.push(contents.notice(*holder, &mutation, counter)?);
         }
+        let events = contents.redaction(&spans, &mutations, &mutation, authority);
+        let spans: Vec<_> = spans.into_iter().map(|(span, _)| span).collect();
         let state = |wanted| move |span: &&SpanId| contents.table.get(**span).is_some_and(|e| e.residency == wanted);
         let evicted: Vec<_> = spans.iter().filter(state(Residency::Evicted)).copied().collect();
         let edit = contents.pointers.uncover(&evicted, &contents.price(counter))?;
-        let events = contents.redaction(&spans, &mutations, &mutation, digest, authority);
         let pointed = (!edit.is_empty()).then(|| Event::Pointed(edit.clone()));
         let events = events.into_iter().chain(pointed).collect();
         let summaries = contents.summaries_of(&spans);
         let effect = Redacting { redacted: Redacted { spans, summaries }, mutations, edit };
         // Another episode may have brought the text to the store.
-        Ok(Plan { events, seals: vec![digest], ..Plan::new(effect) })
+        Ok(Plan { events, seals: digests.into_iter().collect(), ..Plan::new(effect) })
     }
 
     fn apply(effect: Redacting, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Redacted {
@@ -116,17 +112,39 @@ impl Contents {
         Some(Digest::of(entry.content.as_ref()?.as_bytes()))
     }
 
-    /// Every span with these bytes, ascending. O(spans), and a hash of each that is not in the store.
-    pub(crate) fn holders(&self, digest: Digest) -> Vec<SpanId> {
-        let same = |span: &SpanId| !self.gone.contains_key(span) && self.digest(*span) == Some(digest);
-        self.table.iter().map(|(span, _)| span).filter(same).collect()
+    /// The texts of spans that are there and not gone, each in the lane, where one is given.
+    fn redactable(&self, spans: &[SpanId], lane: Option<u16>) -> Result<BTreeSet<Digest>, SelectionError> {
+        if spans.is_empty() {
+            return Err(SelectionError::Empty);
+        }
+        let text = |span: &SpanId| {
+            let (span, entry) = (*span, self.entry(*span)?);
+            if let Some(lane) = lane {
+                self.in_lane(span, entry, lane)?;
+            }
+            if self.gone.contains_key(&span) {
+                return Err(SelectionError::Discarded { span });
+            }
+            self.digest(span).ok_or(SelectionError::Unrecorded { span })
+        };
+        spans.iter().map(text).collect()
     }
 
-    /// Whether all spans of the text are in lanes whose spans may be redacted without authority.
-    fn none_protected(&self, span: SpanId, holders: &[SpanId]) -> Result<(), RedactError> {
-        for holder in holders {
+    /// Every span with one of these texts, ascending. O(spans), and a hash of each that is not in the store.
+    pub(crate) fn holders(&self, digests: &BTreeSet<Digest>) -> Vec<(SpanId, Digest)> {
+        let spans = self.table.iter().map(|(span, _)| span).filter(|span| !self.gone.contains_key(span));
+        spans
+            .filter_map(|span| Some((span, self.digest(span)?)))
+            .filter(|(_, digest)| digests.contains(digest))
+            .collect()
+    }
+
+    /// Whether all spans of the texts are in lanes whose spans may be redacted without authority.
+    fn none_protected(&self, named: &[SpanId], holders: &[(SpanId, Digest)]) -> Result<(), RedactError> {
+        for (holder, digest) in holders {
             let entry = self.entry(*holder)?;
             if self.class(entry.lane) >= Class::Protected {
+                let span = named.iter().copied().find(|span| self.digest(*span) == Some(*digest)).unwrap_or(*holder);
                 return Err(RedactError::Protected { span, holder: *holder, lane: self.lane_name(entry) });
             }
         }
@@ -136,29 +154,31 @@ impl Contents {
     /// What is recorded.
     fn redaction(
         &self,
-        spans: &[SpanId],
+        spans: &[(SpanId, Digest)],
         notices: &[MutationRecord],
         mutation: &Mutation,
-        digest: Digest,
         authority: Option<Authority>,
     ) -> Vec<Event> {
         let mut events = Vec::new();
-        for (span, notice) in spans.iter().zip(notices) {
+        for ((span, digest), notice) in spans.iter().zip(notices) {
             let Some(entry) = self.table.get(*span) else { continue };
             if !entry.durable {
                 // The log may have nothing of it yet.
-                let record = self.span_record(*span, entry, mutation.digest.then_some(digest));
+                let record = self.span_record(*span, entry, mutation.digest.then_some(*digest));
                 events.push(Event::Discarded { span: record, mutation: notice.clone() });
             }
         }
         let authority = authority.map(|Authority(owner)| owner);
-        events.push(Event::Redacted { spans: spans.to_vec(), mutations: notices.to_vec(), authority });
+        let spans = spans.iter().map(|(span, _)| *span).collect();
+        events.push(Event::Redacted { spans, mutations: notices.to_vec(), authority });
         events
     }
 
-    /// The summaries that were made from any of these, directly or not, and are not gone.
+    /// The summaries that were made from any of these, directly or not, and stay.
     fn summaries_of(&self, spans: &[SpanId]) -> Vec<SpanId> {
-        let from = |summary: &SpanId| self.chain(*summary).iter().any(|source| spans.binary_search(source).is_ok());
-        self.derivations.keys().filter(|summary| !self.gone.contains_key(summary) && from(summary)).copied().collect()
+        let goes = |span: &SpanId| spans.binary_search(span).is_ok();
+        let stays = |summary: &SpanId| !goes(summary) && !self.gone.contains_key(summary);
+        let from = |summary: &SpanId| self.chain(*summary).iter().any(goes);
+        self.derivations.keys().filter(|summary| stays(summary) && from(summary)).copied().collect()
     }
 }

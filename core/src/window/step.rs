@@ -196,7 +196,7 @@ fn unverified<St>(shared: &Shared<St>, error: StoreError) -> CommitError {
             contents.mark_lossy(Loss::Unverified, error.to_string());
         }
         StoreError::Sealed { digest } => {
-            if let Some(span) = contents.holders(digest).first().copied() {
+            if let Some((span, _)) = contents.holders(&[digest].into()).first().copied() {
                 let error = CommitError::Sealed { span, digest };
                 contents.mark_lossy(Loss::Mutated, error.to_string());
                 return error;

@@ -259,11 +259,6 @@ impl Naming<'_> {
         if let Some(span) = repeated(&named) {
             return Err(ProposalError::Twice { span });
         }
-        if let Some(span) =
-            named.iter().find(|span| **span >= self.index.until && **span < self.contents.table.next_id())
-        {
-            return Err(ProposalError::Newer { span: *span });
-        }
         let mut resident = Vec::with_capacity(named.len());
         for span in named {
             match self.contents.entry(span)?.residency {
@@ -273,7 +268,7 @@ impl Naming<'_> {
             }
         }
         let whole = self.contents.whole(resident, Residency::Resident);
-        // A result that came meanwhile completes an exchange that was pending.
+        // Also a result that came meanwhile and completes an exchange that was pending.
         match whole.iter().find(|span| **span >= self.index.until) {
             Some(span) => Err(ProposalError::Newer { span: *span }),
             None => Ok(whole),
