@@ -148,6 +148,26 @@ fn a_commit_cancelled_on_either_side_is_asked_for() -> Checked {
 }
 
 #[test]
+fn what_a_lost_commit_brought_is_read_back() -> Checked {
+    let store = Arc::new(Faulty::default());
+    let mut window = Window::<Agent, _>::open(store.clone(), Episode::new("e", "p"))?;
+    let span = window.lanes().schema.push("users.id BIGINT")?;
+    store.arm(1, Fault::Unacknowledged);
+    assert!(window.lanes().externalize().wait().is_err());
+    // The end of the log, the log in two reads, then the text.
+    store.arm(4, Fault::BitFlip);
+    let refused = window.recover();
+    let named =
+        matches!(&refused, Err(ResumeError::Text { span: of, source: StoreError::Corrupt { .. } }) if *of == span);
+    assert!(named, "{refused:?}");
+    assert_eq!(window.uncommitted().spans, 1);
+    assert_eq!(window.recover()?, Recovered::Written { moved: Vec::new() });
+    assert_eq!(window.uncommitted().spans, 0);
+    window.lanes().externalize().wait()?.schema.evict(span).wait()?;
+    Ok(())
+}
+
+#[test]
 fn a_pass_whose_answer_was_lost_is_in_the_window_after_all() -> Checked {
     let store = Arc::new(Faulty::default());
     let mut window = Window::<Agent, _>::open_with(store.clone(), episode("p"), OneByteAToken)?;

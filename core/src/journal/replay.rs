@@ -112,12 +112,7 @@ impl Replay {
             match event {
                 Event::Externalized(span) if !self.is_after(span.span) => self.externalized(span)?,
                 Event::Externalized(_) => {}
-                event if !later => {
-                    if let Event::Summarized { .. } = event {
-                        self.contents.reserve(SpanId::mint(self.entered));
-                    }
-                    self.event(event)?;
-                }
+                event if !later => self.event(event)?,
                 // What the model saw then, and nobody can see now.
                 Event::Discarded { span, mutation } if !self.is_after(span.span) => {
                     self.discarded(&span)?;
