@@ -351,7 +351,6 @@ impl Contents {
             if old.newest >= entry.end() {
                 self.newest = self.newest.max(start.saturating_add(u64::from(entry.tokens)));
             }
-            self.gaps.remove(&id);
             self.fresh.push(id);
             if taken {
                 moved.insert(*span, id);
