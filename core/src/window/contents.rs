@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    num::NonZeroU16,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -11,7 +10,9 @@ use std::{
 
 use super::{
     candidates::Class,
+    gone::{Gone, Lossy},
     pointers::{Edit, Pointers},
+    recorded::Names,
     relations::{Exchanges, Reads},
     table::{Entry, Residency, Table},
 };
@@ -19,9 +20,9 @@ use crate::{
     Budget, CachePrice, Certainty, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion,
     PushError, SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
     accounting::Ledger,
-    journal::{self, Ceiling, Event, MutationRecord, Probe, Sealed, SpanRecord, TombstoneRecord, Unsealed},
+    journal::{self, Event, TombstoneRecord},
     kind::{Derived, Kind},
-    pointer::{Fold, Line, Plain},
+    pointer::{Fold, Line},
     span::Part,
 };
 
@@ -41,10 +42,6 @@ pub(crate) struct Moment {
     pub(crate) window: u64,
     pub(crate) changes: u64,
 }
-
-/// Words, digits and marks that tokenizers cut in different places.
-const PROBE: &str =
-    "SELECT id, created_at FROM orders WHERE total >= 1234.50; -- naïve façade, 東京, 0xDEADBEEF\n\tfn main() {}";
 
 static WINDOWS: AtomicU64 = AtomicU64::new(0);
 
@@ -121,37 +118,6 @@ impl Derivation {
     pub fn depth(&self) -> u32 {
         self.depth
     }
-}
-
-/// What a declared mutation left behind.
-#[derive(Clone, Debug)]
-pub(crate) struct Gone {
-    pub(crate) reason: String,
-    pub(crate) recovery: String,
-    /// What the window shows in the span's place.
-    pub(crate) notice: Arc<str>,
-    pub(crate) count: TokenCount,
-}
-
-/// Since when, and why, a window is not a projection over an intact source any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lossy {
-    pub(crate) record: u64,
-    pub(crate) cause: Loss,
-    pub(crate) reason: String,
-}
-
-/// What broke the chain from a window back to everything it ever held.
-// A variant named as a public type would make the compiler say `keepspan::Mutation` for that type in every message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Loss {
-    /// A span was removed for good (rule R23).
-    Mutated,
-    /// Summaries were summarized (rule R4).
-    Escalated,
-    /// The store did not give a span back as it was written (rule R2).
-    Unverified,
 }
 
 impl Contents {
@@ -256,65 +222,6 @@ impl Contents {
         self.reads.enter(id, span.reads, span.failed);
         self.fresh.push(id);
         Ok(id)
-    }
-
-    /// The window has these lanes.
-    pub(crate) fn with_lanes(&mut self, lanes: &'static [LaneSpec]) {
-        self.lanes = lanes;
-        self.classes = lanes.iter().map(Class::of).collect();
-    }
-
-    /// Other lanes; `to` has for each lane of before the one it became.
-    pub(crate) fn migrate(&mut self, lanes: &'static [LaneSpec], to: &[Option<u16>]) {
-        for (_, entry) in self.table.iter_mut() {
-            entry.lane = to.get(usize::from(entry.lane)).copied().flatten().unwrap_or(entry.lane);
-        }
-        self.edited();
-        self.with_lanes(lanes);
-    }
-
-    /// Adds an entry in its place, as its record has it; numbers before it that no record has are kept free.
-    pub(crate) fn enter_at(&mut self, span: SpanId, entry: Entry) {
-        if span < self.table.next_id() {
-            self.pushed_tokens = self.pushed_tokens.max(entry.end());
-            self.utilization = self.utilization.saturating_add(u64::from(entry.tokens));
-            self.certainty = self.certainty.max(entry.certainty);
-            self.gaps.remove(&span);
-            return self.table.fill(span, entry);
-        }
-        if let Some(before) = span.number().checked_sub(1) {
-            self.reserve(SpanId::mint(before));
-        }
-        self.enter(entry);
-    }
-
-    /// Keeps a number that was given away and whose span no record has.
-    pub(crate) fn reserve(&mut self, span: SpanId) {
-        while self.table.next_id() <= span {
-            let missing = self.table.push(Entry::unrecorded(self.pushed_tokens));
-            self.gaps.insert(missing);
-        }
-    }
-
-    /// Where the last recorded span before this one ends, in tokens pushed.
-    pub(crate) fn ends_before(&self, span: SpanId) -> u64 {
-        if span >= self.table.next_id() {
-            return self.pushed_tokens;
-        }
-        span.number().checked_sub(1).and_then(|before| self.table.get(SpanId::mint(before))).map_or(0, Entry::end)
-    }
-
-    /// A span that is a pointer and has none, or that a pointer covers and is none. O(spans).
-    pub(crate) fn unpointed(&self) -> Option<SpanId> {
-        let mut runs = self.pointers.iter().peekable();
-        for (span, entry) in self.table.iter() {
-            while runs.next_if(|(_, run)| run.last < span).is_some() {}
-            let covered = runs.peek().is_some_and(|(first, _)| *first <= span);
-            if covered != (entry.residency == Residency::Evicted) {
-                return Some(span);
-            }
-        }
-        None
     }
 
     /// Adds an entry and its tokens.
@@ -448,61 +355,6 @@ impl Contents {
         }
     }
 
-    pub(crate) fn span_record(&self, span: SpanId, entry: &Entry, sha256: Option<Digest>) -> SpanRecord {
-        let bytes = entry.content.as_ref().map_or(0, |content| content.as_bytes().len());
-        SpanRecord {
-            span,
-            lane: entry.lane,
-            origin: entry.origin,
-            role: entry.role,
-            name: entry.name,
-            start: entry.start,
-            tokens: entry.tokens,
-            certainty: entry.certainty,
-            sha256,
-            bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
-            text: entry.text,
-            part: self.exchanges.part(span).cloned().unwrap_or_default(),
-            reads: self.reads.subject(span).cloned(),
-        }
-    }
-
-    /// The record of one commit, which goes on from the last; with what happened since, too small for a commit of its own.
-    pub(crate) fn sealed(&self, events: &[Event]) -> Result<Sealed, postcard::Error> {
-        let (names, notes) = (self.names.unwritten(), self.ledger.unwritten());
-        Unsealed { time: journal::now(), spans: self.table.len(), names, notes, events }.seal(&self.chain)
-    }
-
-    /// The store has a record that [`sealed`](Self::sealed) gave.
-    pub(crate) fn recorded(&mut self, chain: Digest, names: usize, notes: usize) {
-        self.length = self.length.saturating_add(1);
-        self.chain = chain;
-        self.unanswered = None;
-        self.names.written = names;
-        self.ledger.written(notes);
-    }
-
-    /// Goes on under the numbers of a window that had more names and notes than the log.
-    pub(crate) fn keep_names_and_notes(&mut self, old: &Self) {
-        let written = self.names.names.len();
-        for name in old.names.names.get(written..).unwrap_or_default() {
-            // The old window had room for them.
-            let _ = self.names.intern(name.clone());
-        }
-        self.names.written = written;
-        self.ledger.keep_unwritten(&old.ledger);
-    }
-
-    /// How many tool names and notes the next record takes along.
-    pub(crate) fn taken_along(&self) -> (usize, usize) {
-        (self.names.names.len(), self.ledger.unwritten().len())
-    }
-
-    pub(crate) fn ceiling(&self) -> Option<Ceiling> {
-        let budget = self.budget.as_ref()?;
-        Some(Ceiling { limit: budget.limit(), trigger: budget.trigger(), fixed: budget.fixed() })
-    }
-
     /// The span under which the store has, or may have, this one's bytes: itself, or one with the same text. O(window),
     /// for the rare question before a discard.
     pub(crate) fn in_store(&self, span: SpanId, entry: &Entry) -> Option<SpanId> {
@@ -556,12 +408,6 @@ impl Contents {
         });
         self.ledger = Ledger::new(self.episode.clone(), self.budget, pointer);
         (self.line_price, self.pointer_price) = (line.max(1), pointer.max(1));
-    }
-
-    /// What a counter gives for a fixed text; a counter that fails at it has no probe.
-    pub(crate) fn probe(counter: &dyn TokenCounter) -> Probe {
-        let count = counter.text(PROBE).unwrap_or(TokenCount::exact(0));
-        Probe { tokens: count.tokens(), certainty: count.certainty() }
     }
 
     /// Prices a pointer with the window's own counter (rule R25).
@@ -620,40 +466,6 @@ impl Contents {
         spans.iter().map(tokens).fold(0, u64::saturating_add)
     }
 
-    /// What takes the place of a span that is removed for good.
-    pub(crate) fn notice(
-        &self,
-        span: SpanId,
-        mutation: &super::Mutation,
-        counter: &dyn TokenCounter,
-    ) -> Result<MutationRecord, CounterError> {
-        let super::Mutation { reason, recovery, .. } = mutation;
-        let count = counter.text(&self.notice_text(span, reason, recovery))?;
-        let (tokens, certainty) = (count.tokens(), count.certainty());
-        Ok(MutationRecord { reason: reason.clone(), recovery: recovery.clone(), tokens, certainty })
-    }
-
-    fn notice_text(&self, span: SpanId, reason: &str, recovery: &str) -> String {
-        let lane = self.table.get(span).map_or("?", |entry| self.lane_name(entry));
-        format!("[{span} {lane}: removed for good: {}; to recover: {}]", Plain(reason), Plain(recovery))
-    }
-
-    /// Removes a span for good: what is shown of it, text or pointer, gives way to a notice; a source of a summary is
-    /// not shown, and its summary stays. Its pointer is the caller's to take out.
-    pub(crate) fn remove(&mut self, span: SpanId, mutation: &MutationRecord) {
-        let Some(residency) = self.table.get(span).map(|entry| entry.residency) else { return };
-        let notice = self.notice_text(span, &mutation.reason, &mutation.recovery).into();
-        let (reason, recovery, count) = (mutation.reason.clone(), mutation.recovery.clone(), mutation.count());
-        self.gone.insert(span, Gone { reason, recovery, notice, count });
-        if let Residency::Resident | Residency::Evicted = residency {
-            self.leave(span, Residency::Discarded);
-            self.utilization = self.utilization.saturating_add(u64::from(count.tokens()));
-            self.certainty = self.certainty.max(count.certainty());
-        }
-        self.fresh.retain(|fresh| *fresh != span);
-        self.mark_lossy(Loss::Mutated, format!("removed for good: {}", mutation.reason));
-    }
-
     /// A summary takes the place of its sources.
     pub(crate) fn replace(&mut self, entry: Entry, derivation: Derivation) -> SpanId {
         let residency = if derivation.depth > 1 { Residency::Retired } else { Residency::Replaced };
@@ -688,52 +500,6 @@ impl Contents {
         self.certainty = self.certainty.max(edit.certainty);
         let (gone, come) = self.pointers.apply(edit);
         self.utilization = self.utilization.saturating_sub(gone).saturating_add(come);
-    }
-
-    /// Since the record that was written last, no claim may rest on the window being complete.
-    pub(crate) fn mark_lossy(&mut self, cause: Loss, reason: String) {
-        let record = self.length.saturating_sub(1);
-        self.lossy.get_or_insert(Lossy { record, cause, reason });
-    }
-}
-
-/// Tool names, each kept once.
-#[derive(Debug, Default)]
-pub(crate) struct Names {
-    names: Vec<Arc<str>>,
-    numbers: BTreeMap<Arc<str>, NonZeroU16>,
-    /// How many of them a record has.
-    written: usize,
-}
-
-impl Names {
-    /// Names that no record has yet.
-    fn unwritten(&self) -> &[Arc<str>] {
-        self.names.get(self.written..).unwrap_or_default()
-    }
-
-    /// Takes in names that a record brings.
-    pub(crate) fn replay(&mut self, names: &[Arc<str>]) -> Result<(), PushError> {
-        names.iter().try_for_each(|name| self.intern(name.clone()).map(|_| ()))?;
-        self.written = self.names.len();
-        Ok(())
-    }
-
-    fn intern(&mut self, name: Arc<str>) -> Result<NonZeroU16, PushError> {
-        if let Some(number) = self.numbers.get(&name) {
-            return Ok(*number);
-        }
-        let next = self.names.len().checked_add(1).and_then(|next| u16::try_from(next).ok()).and_then(NonZeroU16::new);
-        let Some(number) = next else {
-            return Err(PushError::TooManyNames { name });
-        };
-        self.names.push(name.clone());
-        self.numbers.insert(name, number);
-        Ok(number)
-    }
-
-    pub(crate) fn get(&self, number: NonZeroU16) -> Option<&Arc<str>> {
-        self.names.get(usize::from(number.get()).checked_sub(1)?)
     }
 }
 

@@ -211,6 +211,21 @@ fn described(lane: &LaneSpec) -> String {
 }
 
 impl Contents {
+    /// The window has these lanes.
+    pub(crate) fn with_lanes(&mut self, lanes: &'static [LaneSpec]) {
+        self.lanes = lanes;
+        self.classes = lanes.iter().map(Class::of).collect();
+    }
+
+    /// Other lanes; `to` has for each lane of before the one it became.
+    pub(crate) fn migrate(&mut self, lanes: &'static [LaneSpec], to: &[Option<u16>]) {
+        for (_, entry) in self.table.iter_mut() {
+            entry.lane = to.get(usize::from(entry.lane)).copied().flatten().unwrap_or(entry.lane);
+        }
+        self.edited();
+        self.with_lanes(lanes);
+    }
+
     pub(crate) fn spans_in(&self, lane: usize) -> u64 {
         let spans = self.table.iter().filter(|(_, entry)| usize::from(entry.lane) == lane).count();
         u64::try_from(spans).unwrap_or(u64::MAX)

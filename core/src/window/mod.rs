@@ -5,12 +5,15 @@ pub(crate) mod contents;
 mod discard;
 mod evict;
 mod externalize;
+mod gone;
 mod lanes;
 mod migrate;
 pub(crate) mod pointers;
 mod policy;
 mod prune;
+mod rebuild;
 mod recall;
+mod recorded;
 mod redact;
 mod reground;
 mod relations;
@@ -26,12 +29,13 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use self::contents::{Contents, Lossy};
+use self::{contents::Contents, gone::Lossy};
 pub use self::{
-    contents::{Derivation, Loss},
+    contents::Derivation,
     discard::{Discard, Mutation},
     evict::{Evict, Selection},
     externalize::Externalize,
+    gone::Loss,
     lanes::{Lane, Lanes, Lender},
     migrate::{LaneChange, Migration},
     policy::ChangePolicy,

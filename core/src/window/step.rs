@@ -8,7 +8,8 @@ use std::{
 
 use super::{
     Shared,
-    contents::{Commit, Contents, Loss},
+    contents::{Commit, Contents},
+    gone::Loss,
 };
 use crate::{
     CommitError, Content, Digest, SpanId, TokenCounter,

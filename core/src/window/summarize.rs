@@ -2,7 +2,8 @@
 
 use super::{
     Operation, Selection, Shared,
-    contents::{Contents, Derivation, Loss},
+    contents::{Contents, Derivation},
+    gone::Loss,
     step::Plan,
     table::{Entry, Residency},
 };
