@@ -14,6 +14,7 @@ mod prune;
 mod rebuild;
 mod recall;
 mod recorded;
+mod recover;
 mod redact;
 mod reground;
 mod relations;
@@ -45,11 +46,12 @@ pub use self::{
         SupersededReads, Undo,
     },
     recall::{AnswerRecall, Recall, RecallReply, Recalled},
+    recover::Recovered,
     redact::{Authority, Redact, Redacted},
     reground::Reground,
     render::{Message, Shown},
     restore::Restore,
-    resume::{Recovered, Uncommitted, Unsaved},
+    resume::{Uncommitted, Unsaved},
     step::{Operation, Step},
     summarize::{Escalation, Finish, ModelAnswer, Summarize, SummaryText},
 };
