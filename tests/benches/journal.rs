@@ -6,7 +6,7 @@ mod timing;
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     path::Path,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicIsize, Ordering::Relaxed},
     time::Duration,
 };
 
@@ -23,17 +23,23 @@ use self::timing::{median, time};
 /// What is allocated now, and the most that was.
 struct Peak;
 
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static NOW: AtomicIsize = AtomicIsize::new(0);
+static MOST: AtomicIsize = AtomicIsize::new(0);
+/// Counting costs, above all on two threads, so it is done only where it is asked for.
+static COUNTS: AtomicBool = AtomicBool::new(false);
 
 unsafe impl GlobalAlloc for Peak {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        MOST.fetch_max(NOW.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
+        if COUNTS.load(Relaxed) {
+            MOST.fetch_max(NOW.fetch_add(layout.size() as isize, Relaxed) + layout.size() as isize, Relaxed);
+        }
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
+        if COUNTS.load(Relaxed) {
+            NOW.fetch_sub(layout.size() as isize, Relaxed);
+        }
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -45,7 +51,9 @@ static PEAK: Peak = Peak;
 fn peak<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let before = NOW.load(Relaxed);
     MOST.store(before, Relaxed);
+    COUNTS.store(true, Relaxed);
     let done = work();
+    COUNTS.store(false, Relaxed);
     ((MOST.load(Relaxed) - before) as f64 / 1e6, done)
 }
 

@@ -20,19 +20,24 @@ use super::Inputs;
 const BLOBS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("blobs");
 const LOG: TableDefinition<'_, (&str, u64), &[u8]> = TableDefinition::new("log");
 
-/// One commit's blobs, each with its digest and record.
-pub type Group = Vec<(Digest, String, Vec<u8>)>;
+/// One commit: its blobs, each with its digest, and its record.
+pub struct Group {
+    blobs: Vec<(Digest, String)>,
+    record: Vec<u8>,
+}
 
 /// What is written, grouped into commits; records and digests are made beforehand by a window over memory.
 pub fn groups(inputs: &Inputs, size: usize) -> Vec<Group> {
     let store = Arc::new(MemoryStore::new());
     let mut window = Window::<Agent, _>::open_with(store.clone(), episode(), FourBytes).unwrap();
-    push(&mut window, inputs.texts.iter().map(String::as_str));
-    drop(window.lanes().externalize().wait().unwrap());
-    let records = store.read(&EpisodeId::new("e"), 1, u64::MAX).unwrap();
-    let texts = inputs.texts.iter().map(|text| (Digest::of(text.as_bytes()), text.clone()));
-    let all: Group = texts.zip(records).map(|((digest, text), record)| (digest, text, record)).collect();
-    all.chunks(size).map(<[_]>::to_vec).collect()
+    let group = |texts: &[String]| {
+        push(&mut window, texts.iter().map(String::as_str));
+        drop(window.lanes().externalize().wait().unwrap());
+        let blobs = texts.iter().map(|text| (Digest::of(text.as_bytes()), text.clone())).collect();
+        let record = store.read(&EpisodeId::new("e"), window.records() - 1, 1).unwrap().remove(0);
+        Group { blobs, record }
+    };
+    inputs.texts.chunks(size).map(group).collect()
 }
 
 fn episode() -> Episode {
@@ -71,7 +76,7 @@ impl Disk for Typed {
     }
 
     fn write(&mut self, group: &Group) -> Duration {
-        push(&mut self.window, group.iter().map(|(_, text, _)| text.as_str()));
+        push(&mut self.window, group.blobs.iter().map(|(_, text)| text.as_str()));
         let began = Instant::now();
         drop(self.window.lanes().externalize().wait().unwrap());
         began.elapsed()
@@ -101,11 +106,11 @@ impl Disk for Raw {
         write.set_durability(Durability::Immediate).unwrap();
         {
             let (mut blobs, mut log) = (write.open_table(BLOBS).unwrap(), write.open_table(LOG).unwrap());
-            for (digest, text, record) in group {
+            for (digest, text) in &group.blobs {
                 blobs.insert(digest.as_bytes(), text.as_bytes()).unwrap();
-                log.insert(("e", self.length), record.as_slice()).unwrap();
-                self.length += 1;
             }
+            log.insert(("e", self.length), group.record.as_slice()).unwrap();
+            self.length += 1;
         }
         write.commit().unwrap();
         began.elapsed()

@@ -118,8 +118,13 @@ pub fn same_work() {
         let raw = Evicting::<raw::Window>::new(lane, &inputs).all();
         let ((records, tokens), (twins, count)) = (typed.trace(), raw.trace());
         assert_eq!(tokens, count);
-        let text = |records: Vec<Vec<u8>>| records.into_iter().map(String::from_utf8).collect::<Result<Vec<_>, _>>();
-        assert_eq!(text(records), text(twins));
+        // All but the clock and the chain, which begins with another record.
+        let said = |record: &Vec<u8>| {
+            let clock = record[1..].iter().position(|byte| *byte < 0x80).unwrap() + 2;
+            record[clock..record.len() - 32].to_vec()
+        };
+        let said = |records: Vec<Vec<u8>>| records.iter().map(said).collect::<Vec<_>>();
+        assert!(said(records) == said(twins), "the two write different records");
         assert_eq!(typed.shown(), raw.shown());
     }
 }

@@ -1,13 +1,14 @@
 //! The untyped twin, as one would write it by hand: a `Vec` of spans, the same records, pointers and token counts, and
 //! no types that forbid anything. Same crates, same store, no lock.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc, time::SystemTime};
 
 use keepspan::{
-    EpisodeId, Origin, PolicyVersion, Role,
+    EpisodeId, Origin, Role,
     store::{Batch, Blob, MemoryStore, Store},
 };
 use serde::{Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
 
 use super::{Inputs, Lane, Side};
 
@@ -16,7 +17,12 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 pub struct Window {
     store: Arc<MemoryStore>,
     episode: EpisodeId,
-    policy: PolicyVersion,
+    names: Vec<Arc<str>>,
+    numbers: BTreeMap<Arc<str>, u16>,
+    /// How many of them are written.
+    named: usize,
+    /// What the next record goes on from.
+    chain: [u8; 32],
     budget: u64,
     /// Records written.
     length: u64,
@@ -34,14 +40,15 @@ struct Span {
     digest: Hex,
     start: u64,
     tokens: u32,
-    name: Option<Arc<str>>,
+    /// From 1, as they came.
+    name: Option<u16>,
     lane: Lane,
     origin: Origin,
     role: Role,
     durable: bool,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize)]
 struct Run {
     last: u64,
     tokens: u32,
@@ -61,35 +68,64 @@ pub struct Message {
     pub spans: (u64, u64),
 }
 
+/// What a record says, in the same places as keepspan's own.
 #[derive(Serialize)]
-struct Externalized<'a> {
-    event: &'static str,
-    span: u64,
-    lane: &'static str,
-    origin: Origin,
-    role: Role,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    start: u64,
-    tokens: u32,
-    certainty: &'static str,
-    sha256: Hex,
-    bytes: u64,
-    text: bool,
+struct Entry<'a> {
+    time: u64,
+    spans: u64,
+    names: &'a [Arc<str>],
+    notes: [(); 0],
+    events: &'a [Event],
 }
 
 #[derive(Serialize)]
+#[allow(dead_code, reason = "what a twin of a window never does has its number all the same")]
+enum Event {
+    Opened,
+    Resumed,
+    Limited,
+    Externalized(Externalized),
+    Evicted(Evicted),
+    Pointed(Estimate, Vec<u64>, Vec<(u64, Run)>),
+}
+
+#[derive(Serialize)]
+#[allow(dead_code, reason = "all counts of the twin are estimates")]
+enum Estimate {
+    Exact,
+    UpperBound,
+    Estimate,
+}
+
+#[derive(Serialize)]
+struct Externalized {
+    span: u64,
+    lane: u16,
+    origin: Origin,
+    role: Role,
+    name: Option<u16>,
+    start: u64,
+    tokens: u32,
+    certainty: Estimate,
+    sha256: Option<Hex>,
+    bytes: u64,
+    text: bool,
+    part: u8,
+    reads: Option<()>,
+}
+
+#[derive(Clone, Serialize)]
 pub struct Evicted {
-    event: &'static str,
     pub span: u64,
-    pub lane: &'static str,
-    pub kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<Arc<str>>,
+    pub lane: u16,
+    pub name: Option<u16>,
     pub start: u64,
     pub end: u64,
-    pub policy: PolicyVersion,
+    pub policy: u32,
+    pub score: Option<f64>,
     pub sha256: Hex,
+    pub derivation: Vec<u64>,
+    pub replaced_by: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -106,9 +142,7 @@ impl Hex {
 
 impl Serialize for Hex {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut digits = [0; 64];
-        self.digits(&mut digits);
-        serializer.serialize_str(std::str::from_utf8(&digits).unwrap())
+        serializer.serialize_bytes(&self.0)
     }
 }
 
@@ -117,8 +151,9 @@ impl Lane {
         if self == Self::Evictable { "work" } else { "schema" }
     }
 
-    fn kind(self) -> &'static str {
-        if self == Self::Evictable { "evictable" } else { "precondition" }
+    /// Its place among the lanes of the typed side's struct.
+    fn number(self) -> u16 {
+        if self == Self::Evictable { 6 } else { 1 }
     }
 }
 
@@ -133,6 +168,7 @@ impl Window {
         if text.is_empty() || u64::from(tokens) > self.budget {
             return Err("empty, or larger than the budget".into());
         }
+        let name = self.number(name)?;
         self.fresh.push(self.spans.len());
         self.spans.push(Span {
             text: Some(text),
@@ -150,29 +186,49 @@ impl Window {
         Ok(self.spans.len() as u64)
     }
 
+    fn number(&mut self, name: Arc<str>) -> Outcome<u16> {
+        if let Some(number) = self.numbers.get(&name) {
+            return Ok(*number);
+        }
+        let number = u16::try_from(self.names.len() + 1)?;
+        self.names.push(name.clone());
+        self.numbers.insert(name, number);
+        Ok(number)
+    }
+
+    fn name(&self, span: &Span) -> Option<&Arc<str>> {
+        self.names.get(usize::from(span.name?) - 1)
+    }
+
     fn span(&self, id: u64) -> Option<&Span> {
         self.spans.get(usize::try_from(id).ok()?.checked_sub(1)?)
     }
 
-    fn commit(&mut self, blobs: Vec<Blob>, records: Vec<Vec<u8>>) -> Outcome<()> {
-        let batch = Batch::new(self.episode.clone(), self.length, blobs, records);
+    fn commit(&mut self, blobs: Vec<Blob>, events: &[Event]) -> Outcome<()> {
+        let time = u64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_millis())?;
+        let (spans, names) = (self.spans.len() as u64, &self.names[self.named..]);
+        let mut record = postcard::to_extend(&Entry { time, spans, names, notes: [], events }, vec![2])?;
+        let chain = Sha256::new().chain_update(self.chain).chain_update(&record).finalize();
+        record.extend_from_slice(&chain);
+        let batch = Batch::new(self.episode.clone(), self.length, blobs, vec![record]);
         self.store.commit(&batch)?;
-        self.length += batch.records().len() as u64;
+        (self.chain, self.named) = (chain.into(), self.names.len());
+        self.length += 1;
         Ok(())
     }
 
     fn write_fresh(&mut self) -> Outcome<()> {
-        let (mut blobs, mut records) = (Vec::new(), Vec::new());
+        let (mut blobs, mut events) = (Vec::new(), Vec::new());
         for &at in &self.fresh {
             let span = &mut self.spans[at];
             let Some(text) = &span.text else { continue };
             let blob = Blob::new(text.clone());
             span.digest = Hex(*blob.digest().as_bytes());
-            records.push(serde_json::to_vec(&span.record(at as u64 + 1, text))?);
+            events.push(Event::Externalized(span.record(at as u64 + 1, text)));
             blobs.push(blob);
         }
-        if !records.is_empty() {
-            self.commit(blobs, records)?;
+        if !events.is_empty() {
+            self.commit(blobs, &events)?;
         }
         for at in std::mem::take(&mut self.fresh) {
             self.spans[at].durable = true;
@@ -188,8 +244,9 @@ impl Window {
         }
         let tombstones = ids.iter().map(|&id| self.tombstone(lane, id)).collect::<Outcome<Vec<_>>>()?;
         let edit = self.cover(&ids)?;
-        let records = tombstones.iter().map(serde_json::to_vec).collect::<Result<_, _>>()?;
-        self.commit(Vec::new(), records)?;
+        let pointed = Event::Pointed(Estimate::Estimate, edit.0.clone(), edit.1.clone());
+        let events: Vec<_> = tombstones.iter().cloned().map(Event::Evicted).chain([pointed]).collect();
+        self.commit(Vec::new(), &events)?;
         for id in ids {
             let span = &mut self.spans[id as usize - 1];
             span.text = None;
@@ -205,15 +262,16 @@ impl Window {
             return Err("in another lane, not in the store, or gone already".into());
         }
         Ok(Evicted {
-            event: "evicted",
             span: id,
-            lane: span.lane.name(),
-            kind: span.lane.kind(),
-            name: span.name.clone(),
+            lane: span.lane.number(),
+            name: span.name,
             start: span.start,
             end: span.start + u64::from(span.tokens),
-            policy: self.policy.clone(),
+            policy: 0,
+            score: None,
             sha256: span.digest,
+            derivation: Vec::new(),
+            replaced_by: None,
         })
     }
 
@@ -274,8 +332,8 @@ impl Window {
         let mut digits = [0; 64];
         from.digest.digits(&mut digits);
         let short = std::str::from_utf8(&digits[..8]).unwrap();
-        let (lane, tokens, name) = (from.lane.name(), from.tokens, from.name.as_deref());
-        let (of, name) = name.map_or(("", ""), |name| (" from ", name));
+        let (lane, tokens, name) = (from.lane.name(), from.tokens, self.name(from));
+        let (of, name) = name.map_or(("", ""), |name| (" from ", &**name));
         format!("[s{first} {lane}{of}{name}: {tokens} tokens kept in the store, sha256 {short}; recall s{first}]")
     }
 
@@ -291,7 +349,7 @@ impl Window {
                 role: span.role,
                 origin,
                 lane: span.lane.name(),
-                name: span.name.clone(),
+                name: self.name(span).cloned(),
                 text,
                 tokens,
                 spans: (id, last),
@@ -302,20 +360,21 @@ impl Window {
 }
 
 impl Span {
-    fn record(&self, span: u64, text: &str) -> Externalized<'_> {
+    fn record(&self, span: u64, text: &str) -> Externalized {
         Externalized {
-            event: "externalized",
             span,
-            lane: self.lane.name(),
+            lane: self.lane.number(),
             origin: self.origin,
             role: self.role,
-            name: self.name.as_deref(),
+            name: self.name,
             start: self.start,
             tokens: self.tokens,
-            certainty: "estimate",
-            sha256: self.digest,
+            certainty: Estimate::Estimate,
+            sha256: Some(self.digest),
             bytes: text.len() as u64,
             text: true,
+            part: 0,
+            reads: None,
         }
     }
 }
@@ -329,8 +388,22 @@ impl Side for Window {
         // What the typed side's first record is here is of no matter, as long as there is one.
         store.commit(&Batch::new(episode.clone(), 0, Vec::new(), vec![b"{}".to_vec()])).unwrap();
         let (spans, fresh, pointers) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let (policy, budget) = (PolicyVersion::new("p"), u64::MAX);
-        Self { store, episode, policy, budget, length: 1, spans, fresh, pointers, pushed: 0, utilization: 0 }
+        let (names, numbers, budget) = (Vec::new(), BTreeMap::new(), u64::MAX);
+        Self {
+            store,
+            episode,
+            names,
+            numbers,
+            named: 0,
+            chain: [0; 32],
+            budget,
+            length: 1,
+            spans,
+            fresh,
+            pointers,
+            pushed: 0,
+            utilization: 0,
+        }
     }
 
     fn fill(&mut self, lane: Lane, inputs: &Inputs) {
