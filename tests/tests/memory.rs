@@ -358,3 +358,20 @@ fn the_same_on_an_async_store() -> Outcome {
     assert!(matches!(result, Memory::NotRecorded));
     Ok(())
 }
+
+/// An owner that another took over from knows a part of the record, before it is told so and after.
+#[test]
+fn a_superseded_owner_says_no_to_nothing() -> Outcome {
+    let store = memory();
+    let mut first = Window::<Agent, _>::open(store.clone(), Episode::new("e", "p"))?;
+    assert!(matches!(first.ask(&Question::text("8080")), Memory::NotRecorded));
+    let mut second = Window::<Agent, _>::resume(store, Episode::new("e", "p"))?;
+    second.lanes().work.push("listen = 8080")?;
+    drop(second.lanes().externalize().wait()?);
+    for _ in 0..2 {
+        assert!(matches!(first.ask(&Question::text("8080")), Memory::Unknown { why: Doubt::Superseded }));
+        first.lanes().work.push("mine")?;
+        assert!(first.lanes().externalize().wait().is_err());
+    }
+    Ok(())
+}

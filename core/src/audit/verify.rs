@@ -126,9 +126,15 @@ impl Named {
     /// Reads a log to its end, whatever is wrong with it.
     fn read<S: Store>(store: &S, episode: &EpisodeId) -> (Self, Vec<Damage>) {
         let mut replay = Replay::over(Contents::new(reader(episode), &[], None), &[]);
+        let length = Store::length(store, episode);
         let whole = at_once(walk(store, episode, |_, entry, chain| replay.entry(entry, chain)));
         let mut beyond = Vec::new();
         let (records, faults) = match whole {
+            // A page without records where the store has more is no end.
+            Ok(records) if length.is_ok_and(|length| records < length) => {
+                let cut = JournalError::Record { episode: episode.clone(), record: records, fault: Fault::Unreadable };
+                (records, vec![Damage::Journal(cut)])
+            }
             Ok(records) => (records, replay.settle().err().map(Damage::Journal).into_iter().collect()),
             Err(JournalError::Record { record, episode, fault }) => {
                 let mut faults =
@@ -188,9 +194,10 @@ async fn rest<S: Store>(
     faults: &mut Vec<Damage>,
 ) -> u64 {
     let (mut number, mut before) = (from, None);
+    let length = AsyncStore::length(store, episode).await.unwrap_or(u64::MAX);
     loop {
         let page = match AsyncStore::read(store, episode, number, PAGE).await {
-            Ok(page) if page.is_empty() => return number,
+            Ok(page) if page.is_empty() || number >= length => return number,
             Ok(page) => page,
             Err(error) => {
                 faults.push(Damage::Journal(error.into()));

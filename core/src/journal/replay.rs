@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// No process pushes so many spans without a commit: a record that says so is damaged, and is not to fill the memory.
-const MOST_LOST: u64 = 1 << 24;
+/// No episode loses so many spans: a log that says so is damaged, and is not to fill the memory.
+const MOST_LOST: u64 = 1 << 20;
 
 /// A log, read as far as it goes.
 pub(crate) struct Replay {
@@ -101,7 +101,7 @@ impl Replay {
         for note in &entry.notes {
             self.contents.ledger.replay(note);
         }
-        self.gave(entry.spans)?;
+        self.gave(entry.spans, entry.events.len())?;
         // The window that a model saw when this span came from it had none of what came later.
         let later = self.until.is_some_and(|until| entry.spans >= until.number());
         for (at, event) in entry.events.enumerate() {
@@ -124,7 +124,7 @@ impl Replay {
         }
         if !later {
             // Numbers that were given away, in case their texts are never committed.
-            self.gave(self.written.last().map_or(0, |span| span.number()))?;
+            self.gave(self.written.last().map_or(0, |span| span.number()), 0)?;
             self.contents.reserve(SpanId::mint(self.entered));
         }
         match self.owed.pop_first() {
@@ -133,11 +133,12 @@ impl Replay {
         }
     }
 
-    /// So many numbers were given away by now.
-    fn gave(&mut self, spans: u64) -> Result<(), Fault> {
+    /// So many numbers were given away by now, of which the record at hand brings the spans of some.
+    fn gave(&mut self, spans: u64, brings: usize) -> Result<(), Fault> {
         self.entered = self.entered.max(spans);
-        let lost = self.entered.saturating_sub(self.contents.table.len());
-        if lost > MOST_LOST { Err(Fault::Unreadable) } else { Ok(()) }
+        let Contents { table, .. } = &self.contents;
+        let new = self.entered.saturating_sub(table.len()).saturating_sub(u64::try_from(brings).unwrap_or(u64::MAX));
+        if table.unrecorded().saturating_add(new) > MOST_LOST { Err(Fault::Unreadable) } else { Ok(()) }
     }
 
     fn is_after(&self, span: SpanId) -> bool {

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     Content, ContextState, Digest, SpanId, Window,
     store::{AsyncStore, Store},
-    window::step::at_once,
+    window::{Shared, step::at_once},
 };
 
 impl<C: ContextState, St> Window<C, St> {
@@ -59,11 +59,24 @@ impl<C: ContextState, St> Window<C, St> {
             doubt = doubt.or(unread);
             matched.sort_unstable();
         }
+        if doubt.is_none() && (matched.is_empty() || !question.is_unique()) {
+            doubt = superseded(&self.shared).await;
+        }
         let contents = self.shared.lock();
         let spans: Vec<_> = matched.into_iter().filter_map(|span| Whereabouts::of(&contents, span)).collect();
         let doubt = doubt.filter(|_| spans.is_empty() || !question.is_unique());
         Memory::new(spans, doubt)
     }
+}
+
+/// Whether the store has records that this window has not: what they say may have been it.
+async fn superseded<St: AsyncStore>(shared: &Shared<St>) -> Option<Doubt> {
+    let (episode, records) = {
+        let contents = shared.lock();
+        (contents.episode.clone(), contents.length)
+    };
+    let found = shared.store.length(&episode).await;
+    (!found.is_ok_and(|found| found == records)).then_some(Doubt::Superseded)
 }
 
 /// Adds the spans whose stored text passes; gives the first that could not be read.

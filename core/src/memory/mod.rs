@@ -67,6 +67,9 @@ pub enum Doubt {
     /// A commit was cancelled, or its answer was lost.
     #[error("a commit got no answer, so only the store knows the whole record: `Window::recover` asks it")]
     Interrupted,
+    /// Another owner goes on with the episode, or the store could not say whether one does.
+    #[error("another owner may have written to the episode since: ask a window that resumes it")]
+    Superseded,
     /// A blob could not be read and verified.
     #[error("the text of {span} could not be read: {source}")]
     Unreadable {
@@ -97,7 +100,8 @@ fn complete(contents: &Contents) -> Result<(), Doubt> {
     if let Some(span) = contents.gaps.first() {
         return Err(Doubt::Uncommitted { span: *span });
     }
-    if contents.commit == Commit::Interrupted {
+    // Also one whose future was leaked: no step runs while the window is asked.
+    if contents.commit != Commit::Idle {
         return Err(Doubt::Interrupted);
     }
     Ok(())

@@ -125,6 +125,7 @@ impl EmbeddedStore {
     /// As [`open_existing`](Self::open_existing).
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
         Self::with(path, true, |path| {
+            no_pipe(path)?;
             let storage = Overlay::open(path).map_err(|error| open_error(error, path))?;
             let database = builder().create_with_backend(storage).map_err(|error| open_error(error, path))?;
             checked(database, path)
@@ -406,6 +407,11 @@ fn scrub(database: &mut Database, path: &Path) -> Result<(), Fault> {
             if length()? > full {
                 break;
             }
+            // More than a file has pages, and it did not grow: it is not the one that is open, and never will.
+            if number > full.div_euclid(4_096) {
+                let moved = io::Error::other("another file is in its place");
+                return Err(StoreError::Io { path: path.to_path_buf(), source: moved }.into());
+            }
             zeros.insert(number, [0; PAGE].as_slice())?;
         }
     }
@@ -438,7 +444,16 @@ fn open_or_create(path: &Path) -> Result<Database, StoreError> {
     }
 }
 
+/// Opening a pipe would wait for somebody at its other end.
+fn no_pipe(path: &Path) -> Result<(), StoreError> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() && !found.is_dir() => Err(StoreError::NotAStore { path: path.to_path_buf() }),
+        _ => Ok(()),
+    }
+}
+
 fn open_file(path: &Path) -> Result<Database, StoreError> {
+    no_pipe(path)?;
     scrubbed(checked(builder().open(path).map_err(|error| open_error(error, path))?, path)?, path)
 }
 
