@@ -51,6 +51,13 @@ pub(crate) struct Events<'a> {
     bytes: &'a [u8],
 }
 
+impl Events<'_> {
+    /// How many there can be: each takes a byte at least.
+    pub(crate) fn at_most(&self) -> u64 {
+        self.left.min(u64::try_from(self.bytes.len()).unwrap_or(u64::MAX))
+    }
+}
+
 impl Iterator for Events<'_> {
     type Item = Result<Event, Fault>;
 

@@ -101,7 +101,7 @@ impl Replay {
         for note in &entry.notes {
             self.contents.ledger.replay(note);
         }
-        self.gave(entry.spans, entry.events.len())?;
+        self.gave(entry.spans, entry.events.at_most())?;
         // The window that a model saw when this span came from it had none of what came later.
         let later = self.until.is_some_and(|until| entry.spans >= until.number());
         for (at, event) in entry.events.enumerate() {
@@ -134,11 +134,12 @@ impl Replay {
     }
 
     /// So many numbers were given away by now, of which the record at hand brings the spans of some.
-    fn gave(&mut self, spans: u64, brings: usize) -> Result<(), Fault> {
+    fn gave(&mut self, spans: u64, brings: u64) -> Result<(), Fault> {
         self.entered = self.entered.max(spans);
-        let Contents { table, .. } = &self.contents;
-        let new = self.entered.saturating_sub(table.len()).saturating_sub(u64::try_from(brings).unwrap_or(u64::MAX));
-        if table.unrecorded().saturating_add(new) > MOST_LOST { Err(Fault::Unreadable) } else { Ok(()) }
+        let Contents { table, gaps, .. } = &self.contents;
+        let new = self.entered.saturating_sub(table.len()).saturating_sub(brings);
+        let lost = u64::try_from(gaps.len()).unwrap_or(u64::MAX).saturating_add(new);
+        if lost > MOST_LOST { Err(Fault::Unreadable) } else { Ok(()) }
     }
 
     fn is_after(&self, span: SpanId) -> bool {

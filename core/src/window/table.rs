@@ -89,7 +89,6 @@ impl Entry {
 pub(crate) struct Table {
     blocks: Vec<Block>,
     length: u64,
-    unrecorded: u64,
 }
 
 #[derive(Debug)]
@@ -123,7 +122,6 @@ impl Table {
 
     pub(crate) fn push(&mut self, entry: Entry) -> SpanId {
         let id = self.next_id();
-        self.unrecorded = self.unrecorded.saturating_add(u64::from(entry.residency == Residency::Unrecorded));
         match self.blocks.last_mut() {
             Some(block) if block.entries.len() < BLOCK => block.push(entry),
             // The first block grows as a `Vec` does, so that a small window stays small.
@@ -147,7 +145,6 @@ impl Table {
             let resident = entry.is_resident();
             *place = entry;
             block.mark(at, resident);
-            self.unrecorded = self.unrecorded.saturating_sub(1);
         }
     }
 
@@ -200,11 +197,6 @@ impl Table {
 
     pub(crate) fn len(&self) -> u64 {
         self.length
-    }
-
-    /// How many entries are [unrecorded](Residency::Unrecorded).
-    pub(crate) fn unrecorded(&self) -> u64 {
-        self.unrecorded
     }
 }
 
