@@ -76,7 +76,12 @@ fn happening(happening: &Happening) -> Option<Told> {
         Happening::Opened { state, policy: version, .. } => {
             plain(format!("opened `{state}` under policy {}", policy(version)))
         }
-        Happening::Resumed => told(MarkKind::Change, "resumed by another owner".to_owned()),
+        Happening::Resumed { clean: true, .. } => told(MarkKind::Change, "resumed by another owner".to_owned()),
+        Happening::Resumed { clean: false, .. } => {
+            let lost = "resumed by another owner; the one before did not close the window and may have lost what it had not committed";
+            told(MarkKind::Change, lost.to_owned())
+        }
+        Happening::Closed => told(MarkKind::Change, "closed, with everything on record".to_owned()),
         Happening::Budget { limit: 0, .. } => plain("no budget".to_owned()),
         Happening::Budget { limit, trigger, fixed } => {
             plain(format!("budget {}, trigger {}, fixed {}", count(*limit), count(*trigger), count(*fixed)))

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    BudgetError, CounterError, Digest, EpisodeId, JournalError, LaneChange, PolicyError, SpanId, store::StoreError,
-    tool::RecallCallError,
+    BudgetError, ContextState, CounterError, Digest, EpisodeId, JournalError, LaneChange, PolicyError, SpanId, Window,
+    store::StoreError, tool::RecallCallError,
 };
 
 /// Why a commit did not happen, or could not be confirmed.
@@ -107,6 +107,33 @@ pub enum OpenError {
     /// The first commit failed.
     #[error(transparent)]
     Commit(#[from] CommitError),
+}
+
+/// Why a window was not closed: it is in here, with all its text.
+#[derive(thiserror::Error)]
+#[error("the window was not closed: {error}; it is still there, `into_window`")]
+pub struct CloseError<C: ContextState, St> {
+    pub(crate) window: Box<Window<C, St>>,
+    #[source]
+    pub(crate) error: CommitError,
+}
+
+impl<C: ContextState, St> std::fmt::Debug for CloseError<C, St> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CloseError").field("window", &self.window).field("error", &self.error).finish()
+    }
+}
+
+impl<C: ContextState, St> CloseError<C, St> {
+    /// What the store said.
+    pub fn error(&self) -> &CommitError {
+        &self.error
+    }
+
+    /// The window, as it was.
+    pub fn into_window(self) -> Window<C, St> {
+        *self.window
+    }
 }
 
 /// Why an episode was not resumed, or a window not recovered. Nothing was written.

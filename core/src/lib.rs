@@ -42,8 +42,9 @@ pub use self::{
     digest::Digest,
     episode::{Episode, EpisodeId, PolicyVersion},
     error::{
-        CommitError, DiscardError, EvictError, ExternalizeError, OpenError, PushError, RecallError, RedactError,
-        RegroundError, RestoreError, ResumeError, SelectionError, SummarizeError, SummaryTextError, Unexplained,
+        CloseError, CommitError, DiscardError, EvictError, ExternalizeError, OpenError, PushError, RecallError,
+        RedactError, RegroundError, RestoreError, ResumeError, SelectionError, SummarizeError, SummaryTextError,
+        Unexplained,
     },
     gate::{CachePrice, CachePriceError, Refused},
     journal::{Fault, JournalError},

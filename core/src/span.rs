@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CounterError, Image, TokenCount, TokenCounter};
 
-/// The id of a span, minted by the window when the span enters, in order, never reused. Shown as `s17`.
+/// The id of a span, minted by the window when the span enters, in order, and never reused once a commit has the span, or
+/// knows of it. Shown as `s17`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SpanId(u64);

@@ -375,3 +375,45 @@ fn a_superseded_owner_says_no_to_nothing() -> Outcome {
     }
     Ok(())
 }
+
+/// What a process saw and did not commit is gone with it, and its log does not know: only a window that was closed lets the
+/// next one say that something never was.
+#[test]
+fn after_a_process_that_did_not_close_its_window_nobody_knows() -> Outcome {
+    let (store, question) = (memory(), Question::text("seen and lost"));
+    let mut first = Window::<Agent, _>::open(store.clone(), Episode::new("e", "p"))?;
+    drop(first.lanes().externalize().wait()?);
+    first.lanes().work.push("seen and lost")?;
+    drop(first);
+    let window = Window::<Agent, _>::resume(store.clone(), Episode::new("e", "p"))?;
+    assert!(window.missing().is_empty(), "nothing tells that there was a span");
+    assert!(matches!(window.ask(&question), Memory::Unknown { why: Doubt::Stopped { record: 1 } }));
+
+    // Closed or not, what was lost before stays lost, on every later resume.
+    window.close()?;
+    let window = Window::<Agent, _>::resume(store.clone(), Episode::new("e", "p"))?;
+    assert!(matches!(window.ask(&question), Memory::Unknown { why: Doubt::Stopped { record: 1 } }));
+
+    // One that was closed each time is sure; closing externalizes what is left.
+    let mut whole = Window::<Agent, _>::open(store.clone(), Episode::new("f", "p"))?;
+    let span = whole.lanes().work.push("the last words")?;
+    whole.close()?;
+    let whole = Window::<Agent, _>::resume(store, Episode::new("f", "p"))?;
+    assert!(matches!(whole.ask(&question), Memory::NotRecorded));
+    assert_eq!(all(whole.ask(&Question::text("last words")))?, [Whereabouts::Resident { span }]);
+    Ok(())
+}
+
+#[test]
+fn a_window_that_cannot_be_closed_comes_back_whole() -> Outcome {
+    let store = Arc::new(Faulty::default());
+    let mut window = Window::<Agent, _>::open(store.clone(), Episode::new("e", "p"))?;
+    window.lanes().work.push("kept")?;
+    store.arm(1, Fault::Fails);
+    let Err(refused) = window.close() else { return Err("it was closed".into()) };
+    assert!(refused.to_string().starts_with("the window was not closed: "), "{refused}");
+    let window = refused.into_window();
+    assert_eq!(window.uncommitted().spans, 1);
+    window.close()?;
+    Ok(())
+}

@@ -489,8 +489,8 @@ fn each_window_writes_to_its_own_store_and_a_failed_write_is_an_error() -> Outco
     one.lanes().work.push("a's own")?;
     let id = other.lanes().work.push(large(2))?;
     other.lanes().externalize().wait()?.work.evict(id).wait()?;
-    drop(one.lanes().externalize().wait()?);
-    drop((one, other));
+    one.close()?;
+    other.close()?;
     std::fs::remove_file(&a)?;
     let alone = resume(store::open(&b)?)?;
     assert_eq!(alone.recall(id).wait()?.content().as_text(), Some(&*large(2)));
@@ -527,6 +527,7 @@ fn a_repeated_call_id_makes_no_two_results_one() -> Outcome {
         assert_eq!(left.iter().map(keepspan::Tombstone::span).collect::<Vec<_>>(), [*turn, *result]);
     }
     drop(lanes);
+    window.close()?;
     let mut window = resume(store.clone())?;
     for (turn, result, text) in &results {
         assert_eq!(window.recall(*result).wait()?.content(), &Content::from(text.as_str()));

@@ -633,7 +633,7 @@ fn another_episode_with_the_text_says_that_it_is_gone() -> Outcome {
     let Fidelity::Lossy { since, cause: Loss::Mutated, .. } = resumed.fidelity() else { return Err("lossy".into()) };
     let history = History::read(&store, &EpisodeId::new("theirs"))?;
     let entry = history.entries().iter().find(|entry| entry.record == since).ok_or("no such record")?;
-    assert!(matches!(entry.happenings[..], [Happening::Resumed, .., Happening::Redacted { .. }]), "{entry:?}");
+    assert!(matches!(entry.happenings[..], [Happening::Resumed { .. }, .., Happening::Redacted { .. }]), "{entry:?}");
     consistent(&resumed);
     let shown = texts(&resumed.render());
     assert!(shown[0].contains("removed for good: the store has its text sealed") && shown[1] == "port 8080");
@@ -831,4 +831,36 @@ proptest! {
             }
         }
     }
+}
+
+/// A recalled excerpt is a span of its own, with a part of the text.
+#[test]
+fn excerpts_of_what_is_redacted_are_named() -> Outcome {
+    use keepspan::tool::{Anthropic, RecallCall};
+
+    let mut window = Window::<Agent, _>::open(memory(), Episode::new("e", "p"))?;
+    let lanes = window.lanes();
+    let (key, other) =
+        (lanes.work.push(format!("API_KEY=sk-test-000\n{}", "x\n".repeat(90)))?, lanes.work.push("b".repeat(90))?);
+    lanes.externalize().wait()?.work.evict([key, other]).wait()?;
+    let mut recalled = Vec::new();
+    for span in [key, other] {
+        let input = serde_json::json!({ "span": span.to_string(), "from_line": 1, "to_line": 1, "search": null });
+        let turn = serde_json::json!({ "type": "message", "stop_reason": "tool_use",
+            "content": [{ "type": "tool_use", "id": "t1", "name": "recall_span", "input": input }] });
+        window.lanes().work.push(NewSpan::model(turn.to_string()).calls(["t1"]))?;
+        for call in RecallCall::read(Anthropic, &turn)? {
+            let reply = window.answer_recall(&call, 2_000).wait()?;
+            recalled.push(window.lanes().work.push(reply)?);
+        }
+    }
+    let mutation = Mutation::new("a leaked key", "ask the vault")?;
+    let redacted = window.lanes().work.redact(key, mutation.clone()).wait()?;
+    assert_eq!((redacted.spans(), redacted.excerpts()), (&[key][..], &recalled[..1]));
+    let rest = window.lanes().work.redact(redacted.excerpts(), mutation).wait()?;
+    assert!(rest.excerpts().is_empty());
+    assert!(
+        !window.render().iter().any(|message| message.content().as_text().is_some_and(|text| text.contains("sk-test")))
+    );
+    Ok(())
 }

@@ -42,7 +42,14 @@ pub enum Happening {
         policy: PolicyVersion,
     },
     /// Another owner went on with it.
-    Resumed,
+    Resumed {
+        /// The name of its state struct.
+        state: String,
+        /// Whether the owner before it had closed its window: otherwise what it had not committed is lost, if anything.
+        clean: bool,
+    },
+    /// The owner ended its work, with everything on record.
+    Closed,
     /// The budget in force, in tokens; all 0 for none.
     Budget {
         /// The most that a request may take.
@@ -197,7 +204,8 @@ impl Happening {
                 let lanes = tables.lanes().iter().map(|lane| (lane.name(), lane.kind())).collect();
                 Self::Opened { state, lanes, policy }
             }
-            Event::Resumed => Self::Resumed,
+            Event::Resumed { state, clean } => Self::Resumed { state, clean },
+            Event::Closed => Self::Closed,
             Event::Limited(ceiling) => {
                 let Ceiling { limit, trigger, fixed } = ceiling.unwrap_or_default();
                 Self::Budget { limit, trigger, fixed }

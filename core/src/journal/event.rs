@@ -20,8 +20,12 @@ pub(crate) enum Event {
         policy: PolicyVersion,
         probe: Probe,
     },
-    /// A new owner: whoever wrote before it is [superseded](crate::CommitError::Superseded).
-    Resumed,
+    /// A new owner, with the struct of this name: whoever wrote before it is [superseded](crate::CommitError::Superseded).
+    /// `clean` when the one before [closed](Self::Closed) the window.
+    Resumed {
+        state: String,
+        clean: bool,
+    },
     /// The limits in force since the episode was opened or resumed.
     Limited(Option<Ceiling>),
     Externalized(SpanRecord),
@@ -63,6 +67,8 @@ pub(crate) enum Event {
         note: Note,
         written: Option<SpanId>,
     },
+    /// Everything that entered is on record, and the window is gone.
+    Closed,
 }
 
 impl Event {

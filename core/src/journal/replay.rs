@@ -51,6 +51,8 @@ pub(crate) struct Facts {
     pub(crate) ceiling: Option<Ceiling>,
     /// How often the episode was resumed.
     pub(crate) resumed: u64,
+    /// Whether its last event is that it was closed.
+    pub(crate) closed: bool,
 }
 
 /// A window as its log has it; texts are still in the store.
@@ -106,6 +108,7 @@ impl Replay {
         let later = self.until.is_some_and(|until| entry.spans >= until.number());
         for (at, event) in entry.events.enumerate() {
             let event = event?;
+            self.facts.closed = matches!(event, Event::Closed);
             if (first && at == 0) != matches!(event, Event::Opened { .. }) {
                 return Err(Fault::Opening);
             }
@@ -158,7 +161,14 @@ impl Replay {
                 contents.with_lanes(state::recorded(&lanes, self.known));
                 self.facts = Facts { state, probe: Some(probe), ..Facts::default() };
             }
-            Event::Resumed => self.facts.resumed = self.facts.resumed.saturating_add(1),
+            Event::Resumed { state, clean } => {
+                self.facts.state = state;
+                self.facts.resumed = self.facts.resumed.saturating_add(1);
+                if !clean {
+                    contents.stopped.get_or_insert(contents.length.saturating_sub(1));
+                }
+            }
+            Event::Closed => {}
             Event::Limited(ceiling) => self.facts.ceiling = ceiling,
             Event::Externalized(span) => self.externalized(span)?,
             Event::Evicted(tombstone) => self.evicted(&tombstone)?,

@@ -395,7 +395,11 @@ fn a_damaged_number_does_not_fill_the_memory() -> Outcome {
     // Each record a little more than the one before.
     let mut little = entries;
     let last = little.last().cloned().ok_or("no record")?;
-    little.extend((1..=3).map(|more| Entry { spans: more << 19, events: vec![Event::Resumed], ..last.clone() }));
+    little.extend((1..=3).map(|more| Entry {
+        spans: more << 19,
+        events: vec![Event::Resumed { state: String::new(), clean: true }],
+        ..last.clone()
+    }));
     assert_eq!(refusal(&store, &little)?, (Some(5), Fault::Unreadable));
     Ok(())
 }

@@ -58,6 +58,15 @@ pub enum Doubt {
         /// The reason that was given.
         why: String,
     },
+    /// A process ended without [closing](crate::Window::close) its window: what it saw and had not committed is not on record.
+    #[error(
+        "since record {record} a process that did not close its window may have seen more than is on record: look at the source \
+         again"
+    )]
+    Stopped {
+        /// The number of the record by which another owner went on.
+        record: u64,
+    },
     /// A process ended before a commit had a span.
     #[error("{span} entered and was never committed, so what it said is not on record: look at the source again")]
     Uncommitted {
@@ -99,6 +108,9 @@ fn complete(contents: &Contents) -> Result<(), Doubt> {
     }
     if let Some(span) = contents.gaps.first() {
         return Err(Doubt::Uncommitted { span: *span });
+    }
+    if let Some(record) = contents.stopped {
+        return Err(Doubt::Stopped { record });
     }
     // Also one whose future was leaked: no step runs while the window is asked.
     if contents.commit != Commit::Idle {

@@ -59,8 +59,8 @@ pub struct Contents {
     /// What the next record goes on from.
     pub(crate) chain: Digest,
     pub(crate) commit: Commit,
-    /// What the record that was committed last ends with, until the store said that it has it.
-    pub(crate) unanswered: Option<Digest>,
+    /// What the records end with that were committed since the store answered last: a late one is this window's own.
+    pub(crate) unanswered: Vec<Digest>,
     pub(crate) table: Table,
     /// Pushed and not yet in the store.
     pub(crate) fresh: Vec<SpanId>,
@@ -75,6 +75,8 @@ pub struct Contents {
     pub(crate) anchors: BTreeMap<SpanId, SpanId>,
     /// What was removed for good.
     pub(crate) gone: BTreeMap<SpanId, Gone>,
+    /// The record since which a process may have lost what it had not committed.
+    pub(crate) stopped: Option<u64>,
     /// Spans that entered and that no record has.
     pub(crate) gaps: BTreeSet<SpanId>,
     /// How often a model recalled a span whose text was not in the window.
@@ -134,7 +136,7 @@ impl Contents {
             length: 0,
             chain,
             commit: Commit::Idle,
-            unanswered: None,
+            unanswered: Vec::new(),
             table: Table::default(),
             fresh: Vec::new(),
             pushed_tokens: 0,
@@ -145,6 +147,7 @@ impl Contents {
             derivations: BTreeMap::new(),
             anchors: BTreeMap::new(),
             gone: BTreeMap::new(),
+            stopped: None,
             gaps: BTreeSet::new(),
             recalls: BTreeMap::new(),
             lossy: None,

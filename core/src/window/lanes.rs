@@ -199,7 +199,8 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         )
     }
 
-    /// Removes a span for good, before the store ever has it: a declared mutation with a reason and a recovery path,
+    /// Removes a span for good, before this episode ever put it into the store (what another episode put there is for
+    /// [`redact`](Self::redact)): a declared mutation with a reason and a recovery path,
     /// written first; the window is [`Lossy`](crate::Fidelity::Lossy) from then on (rule R23). For what must not be kept.
     pub fn discard(&self, span: SpanId, mutation: Mutation) -> Step<'_, St, Discard>
     where

@@ -1,6 +1,7 @@
 //! The window: it owns the text, lends typed handles, and changes only after the store said yes.
 
 pub(crate) mod candidates;
+mod close;
 pub(crate) mod contents;
 mod discard;
 mod evict;

@@ -42,7 +42,7 @@ impl Contents {
     pub(crate) fn recorded(&mut self, chain: Digest, names: usize, notes: usize) {
         self.length = self.length.saturating_add(1);
         self.chain = chain;
-        self.unanswered = None;
+        self.unanswered.clear();
         self.names.written = names;
         self.ledger.written(notes);
     }

@@ -41,7 +41,7 @@ impl<C: ContextState, St> Window<C, St> {
         let (episode, length, unanswered, blank) = {
             let contents = self.shared.lock();
             let blank = contents.blank(&*self.shared.counter);
-            (contents.episode.clone(), contents.length, contents.unanswered, blank)
+            (contents.episode.clone(), contents.length, contents.unanswered.clone(), blank)
         };
         let store = &self.shared.store;
         let tail = store.read(&episode, length, 2).await.map_err(CommitError::from)?;
@@ -50,7 +50,7 @@ impl<C: ContextState, St> Window<C, St> {
                 self.shared.lock().commit = Commit::Idle;
                 return Ok(Recovered::NotWritten);
             }
-            [record] if unanswered.is_some() && journal::chain(record) == unanswered => {
+            [record] if journal::chain(record).is_some_and(|chain| unanswered.contains(&chain)) => {
                 let opened = journal::read(record);
                 opened.map_err(|fault| JournalError::Record { episode, record: length, fault })?.0.spans
             }

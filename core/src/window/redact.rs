@@ -8,6 +8,7 @@ use super::{
 use crate::{
     Digest, RedactError, SelectionError, SpanId, TokenCounter, Unexplained,
     journal::{Event, MutationRecord},
+    tool::RECALL,
 };
 
 /// Who takes it upon themselves to redact protected text; see
@@ -41,12 +42,18 @@ pub struct Redact {
 pub struct Redacted {
     pub(crate) spans: Vec<SpanId>,
     pub(crate) summaries: Vec<SpanId>,
+    pub(crate) excerpts: Vec<SpanId>,
 }
 
 impl Redacted {
     /// Every span of this episode that had one of the texts, ascending: all are removed.
     pub fn spans(&self) -> &[SpanId] {
         &self.spans
+    }
+
+    /// Answers to [recalls](crate::Window::answer_recall) of them, which have parts of the text: redact them as well.
+    pub fn excerpts(&self) -> &[SpanId] {
+        &self.excerpts
     }
 
     /// Summaries made from them, which may repeat what they said: read each, and redact it as well where it does.
@@ -87,7 +94,8 @@ impl<'w, St> Operation<'w, St> for Redact {
         let pointed = (!edit.is_empty()).then(|| Event::Pointed(edit.clone()));
         let events = events.into_iter().chain(pointed).collect();
         let summaries = contents.summaries_of(&spans);
-        let effect = Redacting { redacted: Redacted { spans, summaries }, mutations, edit };
+        let excerpts = contents.excerpts_of(&spans);
+        let effect = Redacting { redacted: Redacted { spans, summaries, excerpts }, mutations, edit };
         // Another episode may have brought the text to the store.
         Ok(Plan { events, seals: digests.into_iter().collect(), ..Plan::new(effect) })
     }
@@ -172,6 +180,18 @@ impl Contents {
         let spans = spans.iter().map(|(span, _)| *span).collect();
         events.push(Event::Redacted { spans, mutations: notices.to_vec(), authority });
         events
+    }
+
+    /// The answers to recalls of any of these that are not gone: what was recalled is the subject of such a read.
+    fn excerpts_of(&self, spans: &[SpanId]) -> Vec<SpanId> {
+        let of = |subject: &str| SpanId::parse(subject.split([':', '?']).next()?);
+        let recalled = |span: &SpanId, subject: &str| {
+            let entry = self.table.get(*span).and_then(|entry| self.name(entry));
+            entry.is_some_and(|name| **name == *RECALL)
+                && of(subject).is_some_and(|source| spans.binary_search(&source).is_ok())
+        };
+        let subjects = self.reads.subjects().filter(|(span, _)| !self.gone.contains_key(span));
+        subjects.filter(|(span, subject)| recalled(span, subject)).map(|(span, _)| *span).collect()
     }
 
     /// The summaries that were made from any of these, directly or not, and stay.

@@ -121,6 +121,11 @@ impl Reads {
         self.superseded.extend(self.last.insert(subject, span));
     }
 
+    /// What each span read, by span.
+    pub(crate) fn subjects(&self) -> impl Iterator<Item = (&SpanId, &Arc<str>)> {
+        self.subjects.iter()
+    }
+
     pub(crate) fn subject(&self, span: SpanId) -> Option<&Arc<str>> {
         self.subjects.get(&span)
     }

@@ -79,7 +79,7 @@ impl<C: ContextState, St> Window<C, St> {
         let policy = episode.policy.clone();
         let Replayed { mut contents, facts } = replayed::<C, St>(&store, episode, &counter).await?;
         same_counter(&facts, Contents::probe(&counter))?;
-        let mut events = vec![Event::Resumed];
+        let mut events = vec![Event::Resumed { state: C::NAME.to_owned(), clean: facts.closed }];
         if contents.policy != policy {
             events.push(Event::PolicyChanged(policy.clone()));
             contents.under(policy);
@@ -96,6 +96,9 @@ impl<C: ContextState, St> Window<C, St> {
         contents.recorded(record.chain, contents.taken_along().0, 0);
         for (span, mutation) in &sealed {
             contents.remove(*span, mutation);
+        }
+        if !facts.closed {
+            contents.stopped.get_or_insert(contents.length.saturating_sub(1));
         }
         let shared = Shared::new(store, counter, contents);
         Ok(Self { shared, state: C::declare(crate::state::spans) })

@@ -155,7 +155,7 @@ impl<St: AsyncStore> Committing<'_, St> {
         }
         let Record { sealed: Sealed { bytes, chain }, along: (names, notes) } = record;
         let batch = Batch::new(episode, length, written, vec![bytes]).sealing(seals);
-        self.shared.lock().unanswered = Some(chain);
+        self.shared.lock().unanswered.push(chain);
         self.commit(&batch).await?;
         self.shared.lock().recorded(chain, names, notes);
         if blobs_first { Ok(()) } else { read_back(&self.shared.store, blobs).await }
