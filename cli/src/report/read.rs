@@ -137,6 +137,8 @@ impl Reader<'_> {
     }
 
     fn removed(&mut self, span: &SpanFacts, how: &str, reason: &str, recovery: &str) {
+        // A span that was redacted before a commit had it is on record as both.
+        self.story.removals.retain(|removal| removal.span != span.span.number());
         self.story.removals.push(Removal {
             span: span.span.number(),
             lane: span.lane.to_owned(),
