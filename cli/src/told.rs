@@ -76,9 +76,9 @@ fn happening(happening: &Happening) -> Option<Told> {
         Happening::Opened { state, policy: version, .. } => {
             plain(format!("opened `{state}` under policy {}", policy(version)))
         }
-        Happening::Resumed { clean: true, .. } => told(MarkKind::Change, "resumed by another owner".to_owned()),
+        Happening::Resumed { clean: true, .. } => told(MarkKind::Change, "resumed".to_owned()),
         Happening::Resumed { clean: false, .. } => {
-            let lost = "resumed by another owner; the one before did not close the window and may have lost what it had not committed";
+            let lost = "resumed; the owner before did not close the window and may have lost what it had not committed";
             told(MarkKind::Change, lost.to_owned())
         }
         Happening::Closed => told(MarkKind::Change, "closed, with everything on record".to_owned()),

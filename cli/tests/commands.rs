@@ -92,7 +92,7 @@ fn the_window_is_shown_as_it_was_at_a_turn() -> Outcome {
     assert_eq!(json[0]["turn"], 28);
     assert!(json[0]["messages"].as_array().is_some_and(|messages| messages.len() > 10));
     let beyond = made.run("at", &["29"])?;
-    assert!(beyond.code == Some(2) && beyond.err.contains("spoke 28 times"), "{}", beyond.err);
+    assert!(beyond.code == Some(2) && beyond.err.contains("the model had 28"), "{}", beyond.err);
     assert_eq!(made.run("at", &["0"])?.code, Some(2));
     Ok(())
 }
@@ -139,7 +139,7 @@ fn a_tombstone_names_digest_policy_and_pointer() -> Outcome {
     let json = made.run("tombstone", &[&evicted, "--json"])?.json()?;
     assert_eq!(json[0]["sha256"].as_str().map(str::len), Some(64));
     let resident = made.run("tombstone", &["s1"])?;
-    assert!(resident.code == Some(2) && resident.err.contains("never left"), "{}", resident.err);
+    assert!(resident.code == Some(2) && resident.err.contains("was never evicted"), "{}", resident.err);
     Ok(())
 }
 

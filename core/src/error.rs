@@ -136,7 +136,8 @@ impl<C: ContextState, St> CloseError<C, St> {
     }
 }
 
-/// Why an episode was not resumed, or a window not recovered. Nothing was written.
+/// Why an episode was not resumed, or a window not recovered. Nothing was written, but for a
+/// [`Commit`](ResumeError::Commit) whose answer was lost.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
@@ -497,7 +498,7 @@ pub enum DiscardError {
     /// The span could not be chosen.
     #[error(transparent)]
     Selection(#[from] SelectionError),
-    /// The store has its bytes already, or may have them, and deletes nothing.
+    /// The store has its bytes already, or may have them, or has them sealed: [`Lane::redact`](crate::Lane::redact) is for that.
     #[error(
         "the text of {span} is in the store already, or may be (as {holder}), and a discard does not reach there: redact it instead, `lanes.<lane>.redact(id, mutation)`"
     )]

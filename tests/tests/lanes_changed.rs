@@ -216,8 +216,8 @@ const SAME: [(&str, &str); 5] =
 fn the_difference_is_told() -> Checked {
     let store = before()?;
     assert_eq!(said::<Added>(&store, None)?, "`target` is new");
-    assert_eq!(said::<RemovedEmpty>(&store, None)?, "`notes` is gone (0 spans are in it)");
-    assert_eq!(said::<RemovedFull>(&store, None)?, "`schema` is gone (2 spans are in it)");
+    assert_eq!(said::<RemovedEmpty>(&store, None)?, "`notes` is gone (spans in it: 0)");
+    assert_eq!(said::<RemovedFull>(&store, None)?, "`schema` is gone (spans in it: 2)");
     assert_eq!(said::<Renamed>(&store, None)?, "`schema` seems to be `tables_as_read` now");
     assert_eq!(said::<Weakened>(&store, None)?, "`schema` was `precondition` and is weakened to `evictable`");
     assert_eq!(
@@ -229,7 +229,7 @@ fn the_difference_is_told() -> Checked {
     assert_eq!(said::<NotDerived>(&store, None)?, "`recap` held summaries and does not, or the reverse");
     assert_eq!(
         said::<ManyAtOnce>(&store, None)?,
-        "`limits` was `pinned constraint` and is weakened to `constraint`, `schema` is gone (2 spans are in it), `notes` seems \
+        "`limits` was `pinned constraint` and is weakened to `constraint`, `schema` is gone (spans in it: 2), `notes` seems \
          to be `tables_as_read` now"
     );
     Ok(())
@@ -240,12 +240,12 @@ fn a_migration_says_what_it_weakens_and_what_it_renames() -> Checked {
     let store = before()?;
     let said_of = |migration| said::<RenamedAndWeakened>(&store, Some(migration));
     let weakened = "`tables_as_read` was `precondition` and is weakened to `evictable`";
-    assert_eq!(said_of(because()?)?, "`schema` is gone (2 spans are in it)");
-    assert_eq!(said_of(because()?.weaken("tables_as_read"))?, "`schema` is gone (2 spans are in it)");
+    assert_eq!(said_of(because()?)?, "`schema` is gone (spans in it: 2)");
+    assert_eq!(said_of(because()?.weaken("tables_as_read"))?, "`schema` is gone (spans in it: 2)");
     assert_eq!(said_of(because()?.rename("schema", "tables_as_read"))?, weakened);
     assert_eq!(said_of(because()?.rename("schema", "tables_as_read").weaken("schema"))?, weakened);
-    assert_eq!(said::<Renamed>(&store, Some(because()?))?, "`schema` is gone (2 spans are in it)");
-    assert_eq!(said::<RemovedFull>(&store, Some(because()?))?, "`schema` is gone (2 spans are in it)");
+    assert_eq!(said::<Renamed>(&store, Some(because()?))?, "`schema` is gone (spans in it: 2)");
+    assert_eq!(said::<RemovedFull>(&store, Some(because()?))?, "`schema` is gone (spans in it: 2)");
     assert_eq!(
         said::<Weakened>(&store, Some(because()?))?,
         "`schema` was `precondition` and is weakened to `evictable`"

@@ -144,7 +144,9 @@ pub fn tombstone(source: &Source, span: SpanId, out: &mut Output) -> Result<(), 
     found(&history, span)?;
     let tombstones: Vec<_> = history.tombstones(span).collect();
     if tombstones.is_empty() {
-        return Err(Failure::Usage(format!("{span} never left the window, so it has no tombstone")));
+        return Err(Failure::Usage(format!(
+            "{span} was never evicted or replaced by a summary, so it has no tombstone"
+        )));
     }
     for tombstone in tombstones {
         if out.is_json() {

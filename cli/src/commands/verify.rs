@@ -56,11 +56,14 @@ fn told(verified: &Verified, out: &mut Output) -> std::io::Result<()> {
     let Verified { episode, records, texts, sealed, faults, .. } = verified;
     let name = out.paint(STRONG, line(episode));
     let (records, texts) = (several(*records, "record"), several(*texts, "text"));
-    let sealed = if *sealed > 0 { format!(", {sealed} of them removed as the log says") } else { String::new() };
+    let sealed = if *sealed > 0 { format!(", apart from {sealed} removed as the log says") } else { String::new() };
     if faults.is_empty() {
-        return out.line(format_args!("{name}: {records} and {texts} read, all as they were written{sealed}"));
+        return out.line(format_args!("{name}: {records} and {texts} checked, all as they were written{sealed}"));
     }
-    out.line(format_args!("{name}: {records} and {texts} read{sealed}; {}", several(number(faults.len()), "fault")))?;
+    out.line(format_args!(
+        "{name}: {records} and {texts} checked{sealed}; {}",
+        several(number(faults.len()), "fault")
+    ))?;
     for fault in faults {
         let mark = out.paint(BAD, "fault");
         out.line(format_args!("  {mark} {}", line(fault)))?;

@@ -41,7 +41,7 @@ pub enum Happening {
         /// The policy in force.
         policy: PolicyVersion,
     },
-    /// Another owner went on with it.
+    /// A new owner went on with it: the same program after a stop, or another.
     Resumed {
         /// The name of its state struct.
         state: String,
@@ -146,7 +146,8 @@ pub struct SpanFacts {
     pub tokens: u32,
     /// How far that count can be trusted.
     pub certainty: Certainty,
-    /// SHA-256 of its bytes; left out of a span that must not be guessed.
+    /// SHA-256 of its bytes; `None` for one that was removed before the store had it, unless by
+    /// [`Mutation::with_digest`](crate::Mutation::with_digest).
     pub sha256: Option<Digest>,
     /// Its bytes.
     pub bytes: u64,

@@ -45,7 +45,7 @@ pub enum AuditError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// No such turn.
-    #[error("turn {turn} is not in the record: the model spoke {turns} times, numbered from 1")]
+    #[error("turn {turn} is not in the record: turns are numbered from 1, and the model had {turns}")]
     NoTurn {
         /// The turn.
         turn: u64,
@@ -58,7 +58,7 @@ pub enum AuditError {
 }
 
 impl History {
-    /// Reads and checks an episode's log. O(records), the texts not read.
+    /// Reads and checks an episode's log, on a store that answers at once. O(records), the texts not read.
     ///
     /// # Errors
     /// [`JournalError`] names the record that does not check out.

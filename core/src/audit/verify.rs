@@ -20,7 +20,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Blobs read and hashed.
+    /// Blobs looked up.
     pub blobs: u64,
     /// Blobs in all.
     pub of: u64,
@@ -34,11 +34,11 @@ pub struct Progress {
 pub struct Verified {
     /// Records of the log that were read.
     pub records: u64,
-    /// Blobs that were read and hashed.
+    /// Blobs that the log names, each looked up once; the sealed ones are among them.
     pub blobs: u64,
-    /// Their bytes.
+    /// The bytes that were read and hashed.
     pub bytes: u64,
-    /// Blobs that the store has sealed, as the log says.
+    /// Of these, blobs that the store has sealed, as the log says.
     pub sealed: u64,
     /// Everything that does not check out; empty when all is well.
     pub faults: Vec<Damage>,
@@ -69,7 +69,7 @@ fn named(spans: &[SpanId]) -> String {
 const GROUP: usize = 256;
 
 /// Reads an episode's whole log and every blob it names, on all cores, and checks digests, chains and derivations. `progress` is
-/// told after each group of blobs.
+/// told after each group of blobs. An episode that the store does not have is a fault.
 pub fn verify<S: Store>(store: &S, episode: &EpisodeId, mut progress: impl FnMut(Progress)) -> Verified {
     let (named, faults) = Named::read(store, episode);
     let mut verified = Verified { records: named.records, blobs: 0, bytes: 0, sealed: 0, faults };

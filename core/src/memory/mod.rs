@@ -25,7 +25,8 @@ pub enum Memory {
         /// Why there may be more than these; `None` when these are all.
         more: Option<Doubt>,
     },
-    /// It never entered, and the record is complete: a fact to rely on.
+    /// It never entered, and the record is complete, since every owner before [closed](crate::Window::close) its window: a
+    /// fact to rely on.
     NotRecorded,
     /// Nothing was found, and nothing follows from that.
     Unknown {

@@ -30,7 +30,7 @@ pub enum Whereabouts {
         /// The line that names the span, to show to a model.
         pointer: Pointer,
     },
-    /// Nowhere: a declared mutation removed it (rule R23).
+    /// Nowhere: a discard or a redaction removed it (rule R23).
     Discarded {
         /// The span.
         span: SpanId,

@@ -43,7 +43,7 @@ pub enum StoreError {
         digest: Digest,
     },
     /// Another process, or another handle of this one, has the file open.
-    #[error("{}: another process has this store open; close it, or share one store", path.display())]
+    #[error("{}: this store is open already, in another process or by another handle of this one; close it, or share one handle", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
@@ -71,7 +71,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The file system refused: no space, read-only, no such folder.
-    #[error("{}: {source}; free space or fix the path, then run the step again", path.display())]
+    #[error("{}: {source}; free space or fix the path, then try again", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,

@@ -1,4 +1,5 @@
-//! Where text goes before it may leave a window: append-only, addressed by digest, never updated, never deleted.
+//! Where text goes before it may leave a window: append-only and addressed by digest. Nothing is updated or deleted;
+//! only a redaction seals a blob, whose bytes are then gone (rule R23).
 
 mod batch;
 pub mod conformance;
@@ -25,14 +26,14 @@ use crate::{Digest, EpisodeId};
 /// Opens the embedded default: one file, created when missing, durable on every commit.
 ///
 /// # Errors
-/// [`StoreError`] names the path and says why: another process holds it, it is no such store, it has another version,
+/// [`StoreError`] names the path and says why: it is open already, it is no such store, it has another version,
 /// the folder cannot be written.
 #[cfg(feature = "redb")]
 pub fn open(path: impl AsRef<Path>) -> Result<EmbeddedStore, StoreError> {
     EmbeddedStore::open(path.as_ref())
 }
 
-/// Who holds a claim on a signature (rule R19).
+/// Who holds a claim on a signature: the digest of what must be done once at most (rule R19). No window claims anything yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// This call took it; no other ever will.

@@ -30,7 +30,8 @@ impl Mutation {
     }
 
     /// Records the SHA-256 of what is removed as well, so that a copy found elsewhere can be told. Left out otherwise: a short
-    /// secret could be guessed from it.
+    /// secret could be guessed from it. It says nothing of a span that was externalized: the log has that digest already and
+    /// keeps it, so after a redaction let a short secret count as known, and change it.
     #[must_use]
     pub fn with_digest(self) -> Self {
         Self { digest: true, ..self }

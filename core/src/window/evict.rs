@@ -3,7 +3,8 @@
 use super::{Operation, Shared, candidates::Class, contents::Contents, pointers::Edit, step::Plan, table::Residency};
 use crate::{EvictError, SelectionError, SpanId, TokenCounter, Tombstone, journal::Event};
 
-/// The spans a transition takes: one id, or several of the same lane.
+/// The spans a transition takes: one id, or several. The methods of a lane take spans of that lane alone;
+/// [`Window::redact_protected`](crate::Window::redact_protected) takes any.
 #[derive(Clone, Debug)]
 pub struct Selection {
     pub(crate) ids: Vec<SpanId>,

@@ -18,7 +18,7 @@ use crate::{
 ///
 /// The handles are lent for as long as the window is borrowed; they cannot be moved out, copied or swapped, so a handle
 /// of one state never outlives it.
-#[must_use = "lanes are permits: push to them, or externalize them"]
+#[must_use = "lanes are permits: push to them, externalize or prune; where only the commit was wanted, `drop` them"]
 pub struct Lanes<'w, C: ContextState, St: 'w, S: 'w> {
     pub(super) shared: &'w Shared<St>,
     handles: C::Lanes<'w, St, S>,
@@ -55,6 +55,9 @@ impl<'w, C: ContextState + 'w, St> Lanes<'w, C, St, Open> {
     /// Without new spans it costs nothing. O(new spans).
     ///
     /// When it fails, borrow the lanes again: all text is still in the window.
+    ///
+    /// # Errors
+    /// [`CommitError`](crate::CommitError): the store failed, another owner was first, or a text is one that was redacted.
     pub fn externalize(self) -> Step<'w, St, Externalize<C>> {
         Step::new(self.shared, Externalize::new())
     }
@@ -216,7 +219,12 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
     /// where one of them is in a protected lane, none does. A store may rewrite its whole file for it, so name at once what
     /// belongs together. Blobs are shared by all episodes of a store, so another episode that holds the same text finds it
     /// sealed as well; what comes again is refused by [`externalize`](Lanes::externalize) with its span, to be redacted as
-    /// well. Tool names, subjects of reads and ids of calls stay on record. O(spans of the episode).
+    /// well. Tool names, subjects of reads, ids of calls and the SHA-256 of what was externalized stay on record. O(spans of the
+    /// episode), and what the store takes.
+    ///
+    /// # Errors
+    /// [`RedactError`](crate::RedactError): no such span, one of another lane or removed already; a protected lane has the same
+    /// text; the commit failed.
     pub fn redact(&self, spans: impl Into<Selection>, mutation: Mutation) -> Step<'_, St, Redact>
     where
         F::Kind: MayBeRedacted<F>, // nothing protected

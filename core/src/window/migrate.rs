@@ -62,7 +62,7 @@ impl fmt::Display for LaneChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Added { lane } => write!(f, "`{lane}` is new"),
-            Self::Removed { lane, spans } => write!(f, "`{lane}` is gone ({spans} spans are in it)"),
+            Self::Removed { lane, spans } => write!(f, "`{lane}` is gone (spans in it: {spans})"),
             Self::Renamed { from, to } => write!(f, "`{from}` seems to be `{to}` now"),
             Self::Weakened { lane, from, to } => write!(f, "`{lane}` was `{from}` and is weakened to `{to}`"),
             Self::Strengthened { lane, from, to } => write!(f, "`{lane}` was `{from}` and is `{to}`"),
@@ -96,14 +96,16 @@ impl Migration {
         Ok(Self { reason, renamed: Vec::new(), weakened: Vec::new() })
     }
 
-    /// The spans of the episode's lane `from` go on in the struct's lane `to`.
+    /// The spans of the episode's lane `from` go on in the struct's lane `to`, which may be one the episode has. A lane that
+    /// holds spans cannot go in any other way. A name that neither has is of no effect.
     #[must_use]
     pub fn rename(mut self, from: impl Into<String>, to: impl Into<String>) -> Self {
         self.renamed.push((from.into(), to.into()));
         self
     }
 
-    /// The struct's lane protects less than the episode's did, on purpose.
+    /// The struct's lane `lane`, by its name in the struct, protects less than the episode's did, on purpose. One that has
+    /// another name too is also [renamed](Self::rename). A name that the struct does not have is of no effect.
     #[must_use]
     pub fn weaken(mut self, lane: impl Into<String>) -> Self {
         self.weakened.push(lane.into());

@@ -183,7 +183,10 @@ impl<C: ContextState, St> Window<C, St> {
     }
 
     /// The text of any span of this episode, whether it is in the window or not, verified against its SHA-256 when it
-    /// comes from the store (rule R2). Nothing changes; [`Lane::restore`] puts it back into the window.
+    /// comes from the store (rule R2). Nothing changes; [`Lane::restore`] puts it back into the window. O(its length).
+    ///
+    /// # Errors
+    /// [`RecallError`](crate::RecallError): no such span, one that was removed for good, or the store failed.
     pub fn recall(&self, span: SpanId) -> Step<'_, St, Recall> {
         Step::new(&self.shared, Recall(span))
     }
@@ -224,6 +227,10 @@ impl<C: ContextState, St> Window<C, St> {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// # Errors
+    /// [`RecallError`](crate::RecallError), which [`RecallCall::failed`](crate::tool::RecallCall::failed) tells the model: the
+    /// call asks for nothing, no such span, one that was removed for good, or the store failed.
     ///
     /// [`RecallCall::tool`]: crate::tool::RecallCall::tool
     pub fn answer_recall(&mut self, call: &RecallCall, limit: u64) -> Step<'_, St, AnswerRecall> {
@@ -298,6 +305,9 @@ impl<C: ContextState, St> Window<C, St> {
 
     /// Removes texts of any lane from the window and the store for good, on somebody's authority: as
     /// [`Lane::redact`], for what a protected lane should never have held. Who, and why, is logged (rule R23).
+    ///
+    /// # Errors
+    /// [`RedactError`](crate::RedactError): no such span, or one that was removed already; the commit failed.
     pub fn redact_protected(
         &mut self,
         spans: impl Into<Selection>,

@@ -18,7 +18,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Recovered {
-    /// The store does not have it: the step can be run again.
+    /// The store does not have it: the step can be run again. Also the answer where no commit was in doubt.
     NotWritten,
     /// The store has it, and now the window does too.
     Written {

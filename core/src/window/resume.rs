@@ -41,7 +41,12 @@ impl<C: ContextState, St> Window<C, St> {
     /// is read when it is asked for, or all of it by [`verify`](crate::audit::verify). O(records) and what is resident.
     ///
     /// What was pushed and not committed is the only thing that can be missing: [`uncommitted`](Self::uncommitted) says how
-    /// much that is before a stop, and [`missing`](Self::missing) which numbers are known to be without a text after it.
+    /// much that is before a stop, and [`missing`](Self::missing) which numbers are known to be without a text after it. Where
+    /// the process before did not [`close`](Self::close) its window, [`ask`](Self::ask) says no more what was never seen, and
+    /// no later close brings that back.
+    ///
+    /// Fields with `#[context(skip)]` are in no record and begin with their default. The budget is that of the struct and of
+    /// `episode` now, the policy version that of `episode`; a difference is logged.
     ///
     /// # Errors
     /// [`ResumeError`] names the record, the span or the lanes.
@@ -118,7 +123,8 @@ impl<C: ContextState, St> Window<C, St> {
     }
 
     /// The spans themselves, oldest first: for an owner that was [superseded](CommitError::Superseded) and has to push them
-    /// again.
+    /// again. The lane and the content are in it; role and tool are in [`render`](Self::render), the ids of
+    /// calls with the program alone.
     pub fn unsaved(&self) -> Vec<Unsaved> {
         let contents = self.shared.lock();
         let unsaved = |span: &SpanId| {
@@ -134,8 +140,9 @@ impl<C: ContextState, St> Window<C, St> {
         self.shared.lock().gaps.iter().copied().collect()
     }
 
-    /// Calls that have no result, with the spans that made them, oldest first: after a stop their results may be lost, and the
-    /// exchange stays pending until each has one (rule R16). Push what is known, or that it is not.
+    /// Calls that have no result, oldest first: the span that made each, and the provider's id of the call. After a stop their
+    /// results may be lost, and the exchange stays pending until each has one (rule R16). Push what is known, or that it is
+    /// not.
     pub fn open_calls(&self) -> Vec<(SpanId, std::sync::Arc<str>)> {
         self.shared.lock().exchanges.open()
     }
