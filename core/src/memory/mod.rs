@@ -61,8 +61,8 @@ pub enum Doubt {
     },
     /// A process ended without [closing](crate::Window::close) its window: what it saw and had not committed is not on record.
     #[error(
-        "since record {record} a process that did not close its window may have seen more than is on record: look at the source \
-         again"
+        "before record {record} a process ended without closing its window, and may have seen more than is on record: look at \
+         the source again"
     )]
     Stopped {
         /// The number of the record by which another owner went on.
