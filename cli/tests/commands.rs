@@ -344,3 +344,17 @@ fn hostile_text_is_harmless() -> Outcome {
     assert!(!made.run("at", &["28"])?.out.contains('\u{1b}'));
     Ok(())
 }
+
+/// A page must not take the place of the store it is about, nor of another one.
+#[test]
+fn a_report_replaces_no_store() -> Outcome {
+    let (made, other) = (made()?, made_twice()?);
+    for path in [made.path(), other.path()] {
+        let before = std::fs::read(path)?;
+        let refused = made.run("report", &["-o", path])?;
+        assert_eq!(refused.code, Some(2));
+        assert!(refused.err.contains("is a store, which a page would replace"), "{}", refused.err);
+        assert_eq!(std::fs::read(path)?, before);
+    }
+    Ok(())
+}

@@ -205,6 +205,18 @@ impl NewSpan {
         }
     }
 
+    /// A span that entered before, to be pushed once more.
+    pub(crate) fn again(
+        content: Content,
+        origin: Origin,
+        role: Role,
+        name: Option<Arc<str>>,
+        part: Part,
+        reads: Option<Arc<str>>,
+    ) -> Self {
+        Self { name, part, reads, ..Self::new(content, origin, role) }
+    }
+
     /// What a person said. Role: user.
     pub fn human(content: impl Into<Content>) -> Self {
         Self::new(content, Origin::Human, Role::User)

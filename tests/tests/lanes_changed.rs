@@ -243,7 +243,8 @@ fn a_migration_says_what_it_weakens_and_what_it_renames() -> Checked {
     assert_eq!(said_of(because()?)?, "`schema` is gone (spans in it: 2)");
     assert_eq!(said_of(because()?.weaken("tables_as_read"))?, "`schema` is gone (spans in it: 2)");
     assert_eq!(said_of(because()?.rename("schema", "tables_as_read"))?, weakened);
-    assert_eq!(said_of(because()?.rename("schema", "tables_as_read").weaken("schema"))?, weakened);
+    let old = said_of(because()?.rename("schema", "tables_as_read").weaken("schema"))?;
+    assert_eq!(old, format!("the migration names `schema`, and there is no such lane to name so, {weakened}"));
     assert_eq!(said::<Renamed>(&store, Some(because()?))?, "`schema` is gone (spans in it: 2)");
     assert_eq!(said::<RemovedFull>(&store, Some(because()?))?, "`schema` is gone (spans in it: 2)");
     assert_eq!(
@@ -333,4 +334,20 @@ fn changes_are_values() -> Checked {
     };
     assert_eq!(changes.first(), Some(&weakened));
     Ok(())
+}
+
+/// A name that fits nothing is a mistake of whoever migrates, not a wish that came true.
+#[test]
+fn a_migration_names_lanes_that_are_there() -> Checked {
+    let store = before()?;
+    let typed = Migration::because("a slip")?.rename("shcema", "tables").weaken("limist");
+    let Err(error) = resume::<Before>(&store, Some(typed.clone())) else {
+        // The same lanes: there is nothing to migrate, and so nothing to say.
+        let other = resume::<ManyAtOnce>(&store, Some(typed)).err().ok_or("it was taken")?.to_string();
+        for name in ["shcema", "tables", "limist"] {
+            assert!(other.contains(&format!("the migration names `{name}`")), "{other}");
+        }
+        return Ok(());
+    };
+    Err(error.into())
 }

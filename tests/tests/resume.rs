@@ -384,3 +384,25 @@ fn a_text_that_is_not_what_it_was_is_named() -> Checked {
     assert!(Window::<Agent, _>::resume(store, Episode::new("e", "p")).is_ok());
     Ok(())
 }
+
+/// What was not saved can be pushed again as it was: who said it, as which part of an exchange.
+#[test]
+fn what_was_not_saved_is_pushed_again_as_it_was() -> Checked {
+    let store = memory();
+    let mut window = opened(&store)?;
+    let lanes = window.lanes();
+    lanes.work.push(NewSpan::model("look").calls(["a"]))?;
+    lanes.work.push(NewSpan::tool("read", "8080").answers("a").reads("app.conf"))?;
+    let shown = |window: &Windowed| -> Vec<_> {
+        let all = window.render();
+        all.iter().map(|m| (m.role(), m.origin(), m.lane(), m.name().map(str::to_owned), m.content().clone())).collect()
+    };
+    let (before, unsaved) = (shown(&window), window.unsaved());
+    let mut next = resumed(&store)?;
+    for span in unsaved {
+        assert_eq!(span.lane, "work");
+        next.lanes().work.push(span)?;
+    }
+    assert_eq!((shown(&next), next.open_calls().len()), (before, 0));
+    Ok(())
+}

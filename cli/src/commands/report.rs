@@ -1,12 +1,18 @@
 //! `report`: the page.
 
-use std::{fs, path::Path};
+use std::{fs, io::Read as _, path::Path};
 
 use super::{Opened, opened};
 use crate::{args::Source, failure::Failure, output::Output, report};
 
 /// Writes the page; with `--json`, the data behind it goes to standard output.
 pub fn report(source: &Source, output: Option<&Path>, with_text: bool, out: &mut Output) -> Result<(), Failure> {
+    if let Some(path) = output.filter(|path| is_store(path, &source.file)) {
+        let output = path.display();
+        return Err(Failure::Usage(format!(
+            "{output} is a store, which a page would replace: choose another name for the page"
+        )));
+    }
     let Opened { store, history } = opened(source)?;
     let name = source
         .file
@@ -21,4 +27,15 @@ pub fn report(source: &Source, output: Option<&Path>, with_text: bool, out: &mut
         out.value(&story)?;
     }
     Ok(())
+}
+
+/// Whether a file is this store, by whatever name, or another one.
+fn is_store(path: &Path, file: &Path) -> bool {
+    let same = || Some(fs::canonicalize(path).ok()? == fs::canonicalize(file).ok()?);
+    let begins = || {
+        let mut first = [0; 4];
+        fs::File::open(path).ok()?.read_exact(&mut first).ok()?;
+        Some(first == *b"redb")
+    };
+    path.is_file() && (same() == Some(true) || begins() == Some(true))
 }

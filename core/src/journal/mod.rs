@@ -25,10 +25,10 @@ pub(crate) use self::{
 use crate::{Digest, EpisodeId, Tombstone, accounting::Note, store::AsyncStore};
 
 /// The version of the records; a log of another is refused.
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 3;
 
 /// The first byte of every record.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// What one commit did, as it lies in its record.
 #[derive(Clone, Debug)]

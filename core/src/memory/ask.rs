@@ -50,7 +50,7 @@ impl<C: ContextState, St> Window<C, St> {
             let contents = self.shared.lock();
             (question.look(&contents), complete(&contents).err())
         };
-        let mut doubt = incomplete.or(doubt);
+        let mut doubt = doubt;
         // Without the lock: the test may be the user's.
         if let Some(test) = question.test() {
             let passes = |content: &Content| content.as_text().is_some_and(test);
@@ -59,6 +59,8 @@ impl<C: ContextState, St> Window<C, St> {
             doubt = doubt.or(unread);
             matched.sort_unstable();
         }
+        // What says which span to look at comes before what says that nobody knows.
+        doubt = doubt.or(incomplete);
         if doubt.is_none() && (matched.is_empty() || !question.is_unique()) {
             doubt = superseded(&self.shared).await;
         }

@@ -51,6 +51,11 @@ pub enum LaneChange {
         /// What it is.
         to: String,
     },
+    /// The migration names a lane that neither the episode nor the struct has, or not where it says.
+    Unknown {
+        /// The name.
+        lane: String,
+    },
     /// The lane held summaries and does not, or the reverse: no migration does that.
     Summaries {
         /// The lane in the struct.
@@ -66,6 +71,7 @@ impl fmt::Display for LaneChange {
             Self::Renamed { from, to } => write!(f, "`{from}` seems to be `{to}` now"),
             Self::Weakened { lane, from, to } => write!(f, "`{lane}` was `{from}` and is weakened to `{to}`"),
             Self::Strengthened { lane, from, to } => write!(f, "`{lane}` was `{from}` and is `{to}`"),
+            Self::Unknown { lane } => write!(f, "the migration names `{lane}`, and there is no such lane to name so"),
             Self::Summaries { lane } => write!(f, "`{lane}` held summaries and does not, or the reverse"),
         }
     }
@@ -112,6 +118,14 @@ impl Migration {
         self
     }
 
+    /// Names that are none of the lanes they should be.
+    fn unknown(&self, before: &[LaneSpec], now: &[LaneSpec]) -> Vec<LaneChange> {
+        let is = |lanes: &[LaneSpec], name: &str| lanes.iter().any(|lane| lane.name() == name);
+        let from = self.renamed.iter().map(|(from, _)| from).filter(|from| !is(before, from));
+        let to = self.renamed.iter().map(|(_, to)| to).chain(&self.weakened).filter(|to| !is(now, to));
+        from.chain(to).map(|lane| LaneChange::Unknown { lane: lane.clone() }).collect()
+    }
+
     fn target<'a>(&'a self, lane: &'a str) -> &'a str {
         self.renamed.iter().find(|(from, _)| from == lane).map_or(lane, |(_, to)| to)
     }
@@ -155,6 +169,7 @@ fn compared(
     let at = |name: &str| lanes.iter().position(|lane| lane.name() == name);
     let target = |name: &'static str| migration.map_or(name, |migration| migration.target(name)).to_owned();
     let (mut to, mut changes, mut gone) = (Vec::with_capacity(contents.lanes.len()), Vec::new(), Vec::new());
+    changes.extend(migration.into_iter().flat_map(|migration| migration.unknown(contents.lanes, lanes)));
     let mut reached = vec![false; lanes.len()];
     for (index, old) in contents.lanes.iter().enumerate() {
         let found = at(&target(old.name()));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Shared, Window, contents::Contents, discard::elsewhere, migrate, step};
 use crate::{
-    Budget, ByteEstimate, Certainty, CommitError, Content, ContextState, Digest, Episode, EpisodeId, OpenError,
-    ResumeError, SpanId, TokenCounter,
+    Budget, ByteEstimate, Certainty, CommitError, Content, ContextState, Digest, Episode, EpisodeId, NewSpan,
+    OpenError, ResumeError, SpanId, TokenCounter,
     journal::{Event, Facts, MutationRecord, Probe, Replay, Replayed},
     store::{AsyncStore, Batch, Store, StoreError, fetch},
 };
@@ -30,6 +30,15 @@ pub struct Unsaved {
     pub lane: &'static str,
     /// Its text or bytes.
     pub content: Content,
+    new: NewSpan,
+}
+
+/// The span once more, to be pushed: its content, origin, role, tool, calls and what it read. The size of an image is not kept,
+/// so one is counted by its bytes; say it again with [`NewSpan::sized`].
+impl From<Unsaved> for NewSpan {
+    fn from(unsaved: Unsaved) -> Self {
+        unsaved.new
+    }
 }
 
 impl<C: ContextState, St> Window<C, St> {
@@ -123,13 +132,17 @@ impl<C: ContextState, St> Window<C, St> {
     }
 
     /// The spans themselves, oldest first: for an owner that was [superseded](CommitError::Superseded) and has to push them
-    /// again. The lane and the content are in it; role and tool are in [`render`](Self::render), the ids of
-    /// calls with the program alone.
+    /// again: each [is](Unsaved#impl-From<Unsaved>-for-NewSpan) a span to push.
     pub fn unsaved(&self) -> Vec<Unsaved> {
         let contents = self.shared.lock();
         let unsaved = |span: &SpanId| {
             let entry = contents.table.get(*span)?;
-            Some(Unsaved { span: *span, lane: contents.lane_name(entry), content: entry.content.clone()? })
+            let content = entry.content.clone()?;
+            let name = contents.name(entry).cloned();
+            let part = contents.exchanges.part(*span).cloned().unwrap_or_default();
+            let reads = contents.reads.subject(*span).cloned();
+            let new = NewSpan::again(content.clone(), entry.origin, entry.role, name, part, reads);
+            Some(Unsaved { span: *span, lane: contents.lane_name(entry), content, new })
         };
         contents.fresh.iter().filter_map(unsaved).collect()
     }

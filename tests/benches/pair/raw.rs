@@ -86,12 +86,12 @@ enum Event {
     Limited,
     Externalized(Externalized),
     Evicted(Evicted),
-    Pointed(Estimate, Vec<u64>, Vec<(u64, Run)>),
+    Pointed(Certainty, Vec<u64>, Vec<(u64, Run)>),
 }
 
 #[derive(Serialize)]
 #[allow(dead_code, reason = "all counts of the twin are estimates")]
-enum Estimate {
+enum Certainty {
     Exact,
     UpperBound,
     Estimate,
@@ -106,7 +106,7 @@ struct Externalized {
     name: Option<u16>,
     start: u64,
     tokens: u32,
-    certainty: Estimate,
+    certainty: Certainty,
     sha256: Option<Hex>,
     bytes: u64,
     text: bool,
@@ -207,7 +207,7 @@ impl Window {
     fn commit(&mut self, blobs: Vec<Blob>, events: &[Event]) -> Outcome<()> {
         let time = u64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_millis())?;
         let (spans, names) = (self.spans.len() as u64, &self.names[self.named..]);
-        let mut record = postcard::to_extend(&Entry { time, spans, names, notes: &[], events }, vec![2])?;
+        let mut record = postcard::to_extend(&Entry { time, spans, names, notes: &[], events }, vec![3])?;
         let chain = Sha256::new().chain_update(self.chain).chain_update(&record).finalize();
         record.extend_from_slice(&chain);
         let batch = Batch::new(self.episode.clone(), self.length, blobs, vec![record]);
@@ -244,7 +244,7 @@ impl Window {
         }
         let tombstones = ids.iter().map(|&id| self.tombstone(lane, id)).collect::<Outcome<Vec<_>>>()?;
         let edit = self.cover(&ids)?;
-        let pointed = Event::Pointed(Estimate::Estimate, edit.0.clone(), edit.1.clone());
+        let pointed = Event::Pointed(Certainty::Estimate, edit.0.clone(), edit.1.clone());
         let events: Vec<_> = tombstones.iter().cloned().map(Event::Evicted).chain([pointed]).collect();
         self.commit(Vec::new(), &events)?;
         for id in ids {
@@ -369,7 +369,7 @@ impl Span {
             name: self.name,
             start: self.start,
             tokens: self.tokens,
-            certainty: Estimate::Estimate,
+            certainty: Certainty::Estimate,
             sha256: Some(self.digest),
             bytes: text.len() as u64,
             text: true,
