@@ -88,6 +88,8 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     blocks: Vec<Block>,
+    /// One bit for each block that has a resident entry: in a long episode most have none.
+    occupied: Vec<u64>,
     length: u64,
 }
 
@@ -102,6 +104,11 @@ const BLOCK: usize = 512;
 const WORDS: usize = BLOCK / 64;
 
 impl Block {
+    /// Whether any of them is resident.
+    fn is_occupied(&self) -> bool {
+        self.resident.iter().any(|word| *word != 0)
+    }
+
     fn mark(&mut self, at: usize, resident: bool) {
         let bit = 1_u64 << (at & 63);
         if let Some(word) = self.resident.get_mut(at >> 6) {
@@ -121,7 +128,7 @@ impl Table {
     }
 
     pub(crate) fn push(&mut self, entry: Entry) -> SpanId {
-        let id = self.next_id();
+        let (id, resident) = (self.next_id(), entry.is_resident());
         match self.blocks.last_mut() {
             Some(block) if block.entries.len() < BLOCK => block.push(entry),
             // The first block grows as a `Vec` does, so that a small window stays small.
@@ -133,27 +140,44 @@ impl Table {
             }
         }
         self.length = id.number();
+        self.occupy(self.blocks.len().saturating_sub(1), resident);
         id
     }
 
     /// Puts an entry in the place of one that is [unrecorded](Residency::Unrecorded).
     pub(crate) fn fill(&mut self, id: SpanId, entry: Entry) {
-        if let Some((block, at)) = Self::place(id)
-            && let Some(block) = self.blocks.get_mut(block)
-            && let Some(place) = block.entries.get_mut(at)
+        if let Some((at, place)) = Self::place(id)
+            && let Some(block) = self.blocks.get_mut(at)
+            && let Some(slot) = block.entries.get_mut(place)
         {
             let resident = entry.is_resident();
-            *place = entry;
-            block.mark(at, resident);
+            *slot = entry;
+            block.mark(place, resident);
+            self.occupy(at, resident);
+        }
+    }
+
+    /// Notes whether a block has a resident entry, after one of it became resident or no more.
+    fn occupy(&mut self, block: usize, resident: bool) {
+        let occupied = resident || self.blocks.get(block).is_some_and(Block::is_occupied);
+        let word = block >> 6;
+        if word >= self.occupied.len() {
+            self.occupied.resize(word.saturating_add(1), 0);
+        }
+        if let Some(word) = self.occupied.get_mut(word) {
+            let bit = 1_u64 << (block & 63);
+            *word = if occupied { *word | bit } else { *word & !bit };
         }
     }
 
     /// Changes where a span's text is; gives the entry and whether it was resident.
     pub(crate) fn move_to(&mut self, id: SpanId, residency: Residency) -> Option<(&mut Entry, bool)> {
-        let (block, at) = Self::place(id)?;
-        let block = self.blocks.get_mut(block)?;
-        block.mark(at, residency == Residency::Resident && at < block.entries.len());
-        let entry = block.entries.get_mut(at)?;
+        let (at, place) = Self::place(id)?;
+        let block = self.blocks.get_mut(at)?;
+        let resident = residency == Residency::Resident && place < block.entries.len();
+        block.mark(place, resident);
+        self.occupy(at, resident);
+        let entry = self.blocks.get_mut(at)?.entries.get_mut(place)?;
         let was = entry.is_resident();
         entry.residency = residency;
         Some((entry, was))
@@ -182,9 +206,16 @@ impl Table {
         (1..).map(SpanId::mint).zip(self.blocks.iter().flat_map(|block| &block.entries))
     }
 
-    /// The resident spans, oldest first. O(resident spans + blocks).
+    /// The resident spans, oldest first. O(resident spans + blocks that have any).
     pub(crate) fn resident(&self) -> impl Iterator<Item = (SpanId, &Entry)> {
-        (0_u64..).step_by(BLOCK).zip(&self.blocks).flat_map(|(first, block)| {
+        let occupied = (0_usize..).step_by(64).zip(&self.occupied).flat_map(|(first, word)| {
+            bits(*word).filter_map(move |at| Some(first.saturating_add(usize::try_from(at).ok()?)))
+        });
+        let blocks = occupied.filter_map(|at| {
+            let first = u64::try_from(at.saturating_mul(BLOCK)).ok()?;
+            Some((first, self.blocks.get(at)?))
+        });
+        blocks.flat_map(|(first, block)| {
             let words = (first..).step_by(64).zip(block.resident).zip(block.entries.chunks(64));
             words.flat_map(|((first, word), entries)| {
                 bits(word).filter_map(move |at| {
