@@ -98,7 +98,10 @@ pub(crate) struct Sealed {
 
 impl Unsealed<'_> {
     pub(crate) fn seal(&self, after: &Digest) -> Result<Sealed, postcard::Error> {
-        let mut bytes = postcard::to_extend(self, vec![VERSION])?;
+        // Most events are a span or a tombstone, of some 60 bytes.
+        let mut bytes = Vec::with_capacity(self.events.len().saturating_mul(64).saturating_add(128));
+        bytes.push(VERSION);
+        let mut bytes = postcard::to_extend(self, bytes)?;
         let chain = Digest::of_two(after.as_bytes(), &bytes);
         bytes.extend_from_slice(chain.as_bytes());
         Ok(Sealed { bytes, chain })
