@@ -141,11 +141,13 @@ fn pass(window: &mut Windowed, dice: &mut Dice) -> Done<Option<Report>> {
             return if let Err(FallBackError::Unfittable { .. }) = fell { Ok(None) } else { Ok(fell.map(|_| None)?) };
         }
     };
-    let offers: Vec<_> = pass.index().offers().iter().map(|offer| offer.span().to_string()).collect();
-    let (evict, sources) = offers.split_at(offers.len().div_ceil(2));
-    let answer = Answer::prune(evict.to_vec()).with_rationale("not needed any more");
+    let offers = pass.index().offers();
+    let (evict, rest) = offers.split_at(offers.len().div_ceil(2));
     let answer =
-        if sources.is_empty() { answer } else { answer.summarize(sources.to_vec(), format!("short {}", dice.0)) };
+        Answer::prune(evict.iter().map(|offer| offer.span().to_string())).with_rationale("not needed any more");
+    // A summary is offered too, and is no source of another.
+    let sources: Vec<_> = rest.iter().filter(|offer| offer.lane() == "work").map(|o| o.span().to_string()).collect();
+    let answer = if sources.is_empty() { answer } else { answer.summarize(sources, format!("short {}", dice.0)) };
     let proposal = pass.parse(&answer)?;
     match pass.apply(proposal).wait() {
         Ok(Outcome::Pruned(report)) => Ok(Some(report)),
