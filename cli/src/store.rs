@@ -31,9 +31,14 @@ pub fn episode(store: &EmbeddedStore, source: &Source) -> Result<EpisodeId, Fail
     let (found, file) = (episodes(store, source)?, source.file.display());
     match found.as_slice() {
         [only] => Ok(only.clone()),
-        [] => Err(Failure::Usage(format!("{file}: the store has no episode yet"))),
+        [] => Err(no_episode(&source.file)),
         several => Err(Failure::Usage(format!("{file}: name one of the episodes with --episode: {}", list(several)))),
     }
+}
+
+/// A store that nothing was written to.
+pub fn no_episode(file: &Path) -> Failure {
+    Failure::Usage(format!("{}: the store has no episode yet", file.display()))
 }
 
 fn unknown(name: &str, all: &[EpisodeId]) -> Failure {

@@ -244,6 +244,9 @@ fn what_cannot_be_read_is_said_and_is_exit_code_3() -> Outcome {
     assert!(in_use.code == Some(3) && in_use.err.contains("open"), "{in_use:?}");
     drop(held);
     assert_eq!(empty()?.run("log", &[])?.code, Some(2));
+    let verified = empty()?.run("verify", &[])?;
+    assert_eq!(verified.code, Some(2), "a store without an episode is not intact, it is another one");
+    assert!(verified.err.contains("the store has no episode yet"), "{}", verified.err);
     Ok(())
 }
 

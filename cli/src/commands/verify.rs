@@ -28,7 +28,12 @@ struct Verified {
 pub fn verify(source: &Source, out: &mut Output) -> Result<(), Failure> {
     let store = store::open(&source.file)?;
     let mut faults = 0_u64;
-    for episode in store::episodes(&store, source)? {
+    let episodes = store::episodes(&store, source)?;
+    if episodes.is_empty() {
+        // A store in which there is nothing is not one that is intact.
+        return Err(store::no_episode(&source.file));
+    }
+    for episode in episodes {
         let bar = bar(episode.as_str());
         let found = audit::verify(&store, &episode, |progress: Progress| {
             bar.set_length(progress.of);
