@@ -1,5 +1,5 @@
 //! What a record says: the events of one commit, in the order they happened. The layout is positional: a new field is a
-//! new variant at the end, or a new [`FORMAT`](super::FORMAT).
+//! new variant at the end, or a new version of the records.
 
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use crate::{
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
     Opened {
-        format: u32,
         state: String,
         lanes: Vec<LaneRecord>,
         policy: PolicyVersion,

@@ -24,11 +24,8 @@ pub(crate) use self::{
 };
 use crate::{Digest, EpisodeId, Tombstone, accounting::Note, store::AsyncStore};
 
-/// The version of the records; a log of another is refused.
-pub(crate) const FORMAT: u32 = 3;
-
-/// The first byte of every record.
-const VERSION: u8 = 3;
+/// The version of the records, the first byte of each; a log of another is refused.
+const VERSION: u8 = 4;
 
 /// What one commit did, as it lies in its record.
 #[derive(Clone, Debug)]

@@ -152,11 +152,7 @@ impl Replay {
     fn event(&mut self, event: Event) -> Result<(), Fault> {
         let contents = &mut self.contents;
         match event {
-            Event::Opened { format, state, lanes, policy, probe } => {
-                let supported = u8::try_from(super::FORMAT).unwrap_or(u8::MAX);
-                if format != super::FORMAT {
-                    return Err(Fault::Version { found: u8::try_from(format).unwrap_or(u8::MAX), supported });
-                }
+            Event::Opened { state, lanes, policy, probe } => {
                 contents.policy = policy;
                 contents.with_lanes(state::recorded(&lanes, self.known));
                 self.facts = Facts { state, probe: Some(probe), ..Facts::default() };

@@ -69,7 +69,10 @@ fn forged(store: &MemoryStore, entries: &[Entry]) -> Outcome<Arc<MemoryStore>> {
 
 /// What a resume and a history say of it, which must be the same: the record and the fault.
 fn refusal(store: &MemoryStore, entries: &[Entry]) -> Outcome<(Option<u64>, Fault)> {
-    let forged = forged(store, entries)?;
+    refused(forged(store, entries)?)
+}
+
+fn refused(forged: Arc<MemoryStore>) -> Outcome<(Option<u64>, Fault)> {
     let read = History::read(&forged, &EpisodeId::new("e")).err().map(|error| error.to_string());
     match Window::<Agent, _>::resume(forged, Episode::new("e", "p")) {
         Err(ResumeError::Journal(error)) => {
@@ -412,15 +415,20 @@ fn an_episode_begins_once() -> Outcome {
     last.events.extend(first.events);
     assert_eq!(refusal(&store, &twice)?, (Some(2), Fault::Opening));
     assert_eq!(refusal(&store, entries.get(1..).unwrap_or_default())?, (Some(0), Fault::Opening));
-    let mut newer = entries;
-    change(&mut newer, |event| match event {
-        Event::Opened { format, .. } => {
-            *format = 9;
-            true
-        }
-        _ => false,
-    });
-    assert_eq!(refusal(&store, &newer)?, (Some(0), Fault::Version { found: 9, supported: VERSION }));
+    Ok(())
+}
+
+#[test]
+fn records_of_another_version_are_named_so() -> Outcome {
+    let (store, _) = log(evicted)?;
+    let (newer, id) = (Arc::new(MemoryStore::default()), EpisodeId::new("e"));
+    let mut record = Store::read(&store, &id, 0, 1)?.pop().ok_or("no record")?;
+    record.truncate(record.len().saturating_sub(32));
+    *record.first_mut().ok_or("no version")? = 9;
+    let chain = Digest::of_two(beginning(&id).as_bytes(), &record);
+    record.extend_from_slice(chain.as_bytes());
+    Store::commit(&newer, &Batch::new(id, 0, Vec::new(), vec![record]))?;
+    assert_eq!(refused(newer)?, (Some(0), Fault::Version { found: 9, supported: VERSION }));
     Ok(())
 }
 

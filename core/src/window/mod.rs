@@ -60,7 +60,7 @@ pub(crate) use self::{prune::strategy_named, step::at_once};
 use crate::{
     Accounting, Budget, ByteEstimate, CachePrice, Certainty, CommitError, ContextState, Episode, JournalError,
     OpenError, PolicyVersion, Prices, SpanId, TokenCounter, Tombstone,
-    journal::{self, Event, FORMAT, LaneRecord},
+    journal::{self, Event, LaneRecord},
     policy::Permitted,
     rule::Open,
     store::{AsyncStore, Batch, Store},
@@ -371,7 +371,6 @@ pub(crate) fn fidelity(contents: &Contents) -> Fidelity {
 
 fn opened<C: ContextState>(contents: &Contents, counter: &dyn TokenCounter) -> Event {
     Event::Opened {
-        format: FORMAT,
         state: C::NAME.to_owned(),
         lanes: LaneRecord::all(contents.lanes),
         policy: contents.policy.clone(),

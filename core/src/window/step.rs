@@ -156,7 +156,12 @@ impl<St: AsyncStore> Committing<'_, St> {
         let Record { sealed: Sealed { bytes, chain }, along: (names, notes) } = record;
         let batch = Batch::new(episode, length, written, vec![bytes]).sealing(seals);
         self.shared.lock().unanswered.push(chain);
-        self.commit(&batch).await?;
+        let answer = self.commit(&batch).await;
+        // A refusal is an answer too.
+        if answer.is_err() && !self.unanswered {
+            self.shared.lock().unanswered.pop();
+        }
+        answer?;
         self.shared.lock().recorded(chain, names, notes);
         if blobs_first { Ok(()) } else { read_back(&self.shared.store, blobs).await }
     }
