@@ -406,3 +406,67 @@ fn what_was_not_saved_is_pushed_again_as_it_was() -> Checked {
     assert_eq!((shown(&next), next.open_calls().len()), (before, 0));
     Ok(())
 }
+
+/// A store whose next commit is under way for as long as it likes, while nobody waits for it any more.
+#[derive(Default)]
+struct Late {
+    inner: MemoryStore,
+    delays: std::sync::atomic::AtomicBool,
+    under_way: std::sync::Mutex<Option<Batch>>,
+}
+
+impl Late {
+    fn lands(&self) -> Checked {
+        let batch = self.under_way.lock().map_err(|_| "poisoned")?.take().ok_or("nothing is under way")?;
+        Ok(Store::commit(&self.inner, &batch)?)
+    }
+}
+
+impl Store for Late {
+    fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        if !self.delays.swap(false, std::sync::atomic::Ordering::SeqCst) {
+            return Store::commit(&self.inner, batch);
+        }
+        let (blobs, records) = (batch.blobs().to_vec(), batch.records().to_vec());
+        let batch = Batch::new(batch.episode().clone(), batch.expected(), blobs, records);
+        *self.under_way.lock().map_err(|_| StoreError::Unacknowledged)? = Some(batch);
+        Err(StoreError::Unacknowledged)
+    }
+
+    fn get(&self, digest: &keepspan::Digest) -> Result<Vec<u8>, StoreError> {
+        Store::get(&self.inner, digest)
+    }
+
+    fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        Store::read(&self.inner, episode, from, most)
+    }
+
+    fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
+        Store::length(&self.inner, episode)
+    }
+
+    fn claim(&self, signature: &keepspan::Digest, holder: &[u8]) -> Result<keepspan::store::Claim, StoreError> {
+        Store::claim(&self.inner, signature, holder)
+    }
+}
+
+/// A commit that lands after the store said that it has none supersedes its own window, which takes it for what it is.
+#[test]
+fn a_commit_that_lands_late_is_the_windows_own() -> Checked {
+    let store = Arc::new(Late::default());
+    let mut window = Window::<Agent, _>::open_with(store.clone(), episode("p"), OneByteAToken)?;
+    let first = window.lanes().work.push("first")?;
+    store.delays.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert!(window.lanes().externalize().wait().is_err());
+    assert_eq!(window.recover()?, Recovered::NotWritten);
+    let second = window.lanes().work.push("second")?;
+    store.lands()?;
+    assert!(matches!(window.lanes().externalize().wait(), Err(CommitError::Superseded { .. })));
+    assert_eq!(window.recover()?, Recovered::Written { moved: vec![] });
+    assert_eq!(window.unsaved().iter().map(|span| span.span).collect::<Vec<_>>(), [second]);
+    window.lanes().externalize().wait()?.work.evict([first, second]).wait()?;
+    for (span, text) in [(first, "first"), (second, "second")] {
+        assert_eq!(window.recall(span).wait()?.content().as_text(), Some(text));
+    }
+    Ok(())
+}
