@@ -15,7 +15,7 @@ use std::{
 
 use keepspan::{
     ContextState, CounterError, Digest, EpisodeId, Spans, TokenCount, TokenCounter,
-    store::{Batch, Claim, MemoryStore, Store, StoreError},
+    store::{Batch, MemoryStore, Store, StoreError},
 };
 
 pub use self::same::{Seen, now, spans, unsaved};
@@ -143,8 +143,8 @@ impl Store for Faulty {
         if self.due() == Some(Fault::Fails) { Err(failure()) } else { self.inner.length(episode) }
     }
 
-    fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
-        self.inner.claim(signature, holder)
+    fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.inner.holders(signatures)
     }
 }
 
@@ -163,7 +163,7 @@ impl<S> Counting<S> {
         Self { inner, commits: AtomicU64::new(0), gets: AtomicU64::new(0), reads: AtomicU64::new(0) }
     }
 
-    /// The calls of `commit` and `claim` since the last call of this: durable writes, refused ones too.
+    /// The calls of `commit` since the last call of this: durable writes, refused ones too.
     pub fn commits(&self) -> u64 {
         self.commits.swap(0, Ordering::SeqCst)
     }
@@ -173,7 +173,7 @@ impl<S> Counting<S> {
         self.gets.swap(0, Ordering::SeqCst)
     }
 
-    /// The calls of `read` and `length` since the last call of this.
+    /// The calls of `read`, `length` and `holders` since the last call of this.
     pub fn reads(&self) -> u64 {
         self.reads.swap(0, Ordering::SeqCst)
     }
@@ -205,9 +205,9 @@ impl<S: Store> Store for Counting<S> {
         self.inner.length(episode)
     }
 
-    fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
-        self.commits.fetch_add(1, Ordering::SeqCst);
-        self.inner.claim(signature, holder)
+    fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        self.inner.holders(signatures)
     }
 }
 
@@ -255,8 +255,8 @@ impl<S: Store> keepspan::store::AsyncStore for Delay<S> {
         self.inner.length(episode)
     }
 
-    async fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
-        self.inner.claim(signature, holder)
+    async fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.inner.holders(signatures)
     }
 }
 

@@ -52,6 +52,11 @@ impl KindId {
         self.0
     }
 
+    /// Whether its text is never replaced by a paraphrase, and leaves only as a pointer: the kinds of [`Protected`].
+    pub const fn is_protected(self) -> bool {
+        matches!(self.1, 1..=5)
+    }
+
     /// Its place in a set of kinds: 0 to 8.
     pub(crate) const fn number(self) -> u32 {
         self.1 as u32

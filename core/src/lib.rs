@@ -7,6 +7,7 @@
 extern crate self as keepspan;
 
 mod accounting;
+pub mod action;
 pub mod audit;
 mod budget;
 mod digest;
@@ -38,6 +39,7 @@ pub use tokens::{Cl100k, O200k};
 
 pub use self::{
     accounting::{Accounting, Oscillation, PassRecord, Prices, PruneEvent},
+    action::{Action, Canonical, Signature},
     budget::{Budget, BudgetError, Limits},
     digest::Digest,
     episode::{Episode, EpisodeId, PolicyVersion},

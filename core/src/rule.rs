@@ -227,6 +227,29 @@ mod redacted {
     impl<F, K: Protected> MayBeRedacted<F> for Pinned<K> {}
 }
 
+/// R18: an action depends on protected text alone.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` holds `{Self}` spans, and no action can depend on those",
+    label = "what an action's correctness depends on is a precondition: tag the lane `#[precondition]`",
+    note = "only `#[precondition]`, `#[invariant]`, `#[constraint]`, `#[negative_result]` and `#[scope_qualifier]` spans are kept word for word"
+)]
+pub trait MayBeRequired<F>: seal::MayBeRequired {}
+impl<F> MayBeRequired<F> for Precondition {}
+impl<F> MayBeRequired<F> for Invariant {}
+impl<F> MayBeRequired<F> for Constraint {}
+impl<F> MayBeRequired<F> for NegativeResult {}
+impl<F> MayBeRequired<F> for ScopeQualifier {}
+#[diagnostic::do_not_recommend]
+impl<F, K: Protected> MayBeRequired<F> for Pinned<K> {}
+#[cfg(keepspan_rule_off = "R18")]
+mod required {
+    use super::*;
+    impl<F> MayBeRequired<F> for Instruction {}
+    impl<F> MayBeRequired<F> for Evictable {}
+    impl<F> MayBeRequired<F> for Rationale {}
+    impl<F> MayBeRequired<F> for Derived {}
+}
+
 /// Which kinds and states each rule is for. Only what is listed here can implement the rule's trait, whatever the field.
 mod seal {
     use super::*;
@@ -265,6 +288,7 @@ mod seal {
         HoldsSummaries: Derived;
         MayBeDiscarded: Evictable;
         MayBeRedacted: Evictable, Rationale, Derived;
+        MayBeRequired: Precondition, Invariant, Constraint, NegativeResult, ScopeQualifier;
     }
 
     #[cfg(not(keepspan_unsealed))]
@@ -273,5 +297,6 @@ mod seal {
         impl<K: Protected> Candidate for Pinned<K> {}
         impl<K: Protected> FirstHand for Pinned<K> {}
         impl<K: Protected> TakesText for Pinned<K> {}
+        impl<K: Protected> MayBeRequired for Pinned<K> {}
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use keepspan::{
     CommitError, Content, Digest, Episode, EpisodeId, EvictError, Fidelity, Finish, ModelAnswer, RecallError,
     Recovered, Shown, SpanId, Window,
-    store::{AsyncStore, Batch, Claim, MemoryStore, Store, StoreError},
+    store::{AsyncStore, Batch, MemoryStore, Store, StoreError},
 };
 use keepspan_tests::{Agent, Fault, Faulty, Seen};
 use proptest::prelude::*;
@@ -266,8 +266,8 @@ impl AsyncStore for Slow {
         Store::length(&self.0, episode)
     }
 
-    async fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
-        Store::claim(&self.0, signature, holder)
+    async fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        Store::holders(&self.0, signatures)
     }
 }
 

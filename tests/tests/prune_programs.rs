@@ -16,7 +16,7 @@ use keepspan::{
     CommitError, Digest, Episode, EpisodeId, Escalation, Fallback, FellBack, Fidelity, Finish, FixedTemplate,
     LargestToolOutput, Limits, Loss, ModelAnswer, Mutation, NewSpan, OldestFirst, OneByteAToken, Outcome, Pass,
     PruneEvent, RecallError, Recovered, Report, ResumeError, SelectionError, Shown, SpanId, SupersededReads, Window,
-    store::{AsyncStore, Batch, Claim, Store, StoreError},
+    store::{AsyncStore, Batch, Store, StoreError},
     tool::Answer,
 };
 use keepspan_tests::{Agent, Fault, Faulty, Seen, now, unsaved};
@@ -91,8 +91,8 @@ impl AsyncStore for Flaky {
         Store::length(&self.inner, episode)
     }
 
-    async fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
-        Store::claim(&self.inner, signature, holder)
+    async fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        Store::holders(&self.inner, signatures)
     }
 }
 

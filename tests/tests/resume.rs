@@ -445,8 +445,8 @@ impl Store for Late {
         Store::length(&self.inner, episode)
     }
 
-    fn claim(&self, signature: &keepspan::Digest, holder: &[u8]) -> Result<keepspan::store::Claim, StoreError> {
-        Store::claim(&self.inner, signature, holder)
+    fn holders(&self, signatures: &[keepspan::Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        Store::holders(&self.inner, signatures)
     }
 }
 

@@ -11,7 +11,7 @@ use keepspan::{
     ByteEstimate, Digest, Episode, EpisodeId, Finish, ModelAnswer, Mutation, NewSpan, Recovered, SpanId, Whereabouts,
     Window,
     search::{Hit, Search, SearchError},
-    store::{AsyncStore, Batch, Claim, MemoryStore, Store, StoreError},
+    store::{AsyncStore, Batch, MemoryStore, Store, StoreError},
 };
 use keepspan_tests::{Agent, Fault, Faulty, memory};
 
@@ -253,8 +253,8 @@ impl AsyncStore for Slow {
         Store::length(&self.0, episode)
     }
 
-    async fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
-        Store::claim(&self.0, signature, holder)
+    async fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        Store::holders(&self.0, signatures)
     }
 }
 

@@ -27,7 +27,16 @@ impl Blob {
     }
 }
 
-/// What one commit writes, all or nothing: blobs, seals, then log records of one episode.
+/// One claim: a signature, of what must be done once at most, and who holds it from now on (rule R19).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// What is claimed.
+    pub signature: Digest,
+    /// What whoever comes later is told.
+    pub holder: Vec<u8>,
+}
+
+/// What one commit writes, all or nothing: blobs, seals, claims, then log records of one episode.
 #[derive(Debug)]
 pub struct Batch {
     episode: EpisodeId,
@@ -35,12 +44,13 @@ pub struct Batch {
     blobs: Vec<Blob>,
     records: Vec<Vec<u8>>,
     seals: Vec<Digest>,
+    claims: Vec<Claim>,
 }
 
 impl Batch {
     /// A batch for `episode`, whose log must have exactly `expected` records when it is committed.
     pub fn new(episode: EpisodeId, expected: u64, blobs: Vec<Blob>, records: Vec<Vec<u8>>) -> Self {
-        Self { episode, expected, blobs, records, seals: Vec::new() }
+        Self { episode, expected, blobs, records, seals: Vec::new(), claims: Vec::new() }
     }
 
     /// Seals `digests` in the same commit (rule R23): the bytes under each are gone when it returns, a read answers
@@ -48,6 +58,12 @@ impl Batch {
     /// digest that the store does not have is sealed all the same.
     pub fn sealing(self, digests: Vec<Digest>) -> Self {
         Self { seals: digests, ..self }
+    }
+
+    /// Takes `claims` in the same commit, each once only across every process that shares the store: where one of them is
+    /// held already, the commit is refused with [`StoreError::Claimed`](super::StoreError::Claimed) (rule R19).
+    pub fn claiming(self, claims: Vec<Claim>) -> Self {
+        Self { claims, ..self }
     }
 
     /// The episode whose log grows.
@@ -73,5 +89,10 @@ impl Batch {
     /// The digests whose bytes must not be kept.
     pub fn seals(&self) -> &[Digest] {
         &self.seals
+    }
+
+    /// The signatures to take, each of which must be free.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
     }
 }

@@ -123,6 +123,31 @@ impl Clause {
         }
     }
 
+    /// Each of `signatures` has the holder at its place in `holders`, or none.
+    async fn is_held<S: AsyncStore>(
+        self,
+        store: &S,
+        signatures: &[Digest],
+        holders: &[Option<&[u8]>],
+    ) -> Result<(), Failure> {
+        let found = self.ok("holders", store.holders(signatures).await)?;
+        let found: Vec<_> = found.iter().map(Option::as_deref).collect();
+        self.holds(found == holders, format_args!("holders gave {found:?} where {holders:?} was due"))
+    }
+
+    /// A commit was told that `signature` is held by `holder`.
+    fn is_refused(self, commit: Result<(), StoreError>, signature: Digest, holder: &[u8]) -> Result<(), Failure> {
+        match commit {
+            Err(StoreError::Claimed { signature: named, holder: told }) if named == signature && told == holder => {
+                Ok(())
+            }
+            Err(error) => {
+                Err(self.fail(format!("`Claimed` with the holder was due, and it was: {error:?}"), Some(error)))
+            }
+            Ok(()) => Err(self.fail("a signature was claimed twice", None)),
+        }
+    }
+
     /// Each of `digests` is sealed, asked alone or after `present`.
     async fn is_sealed<S: AsyncStore>(self, store: &S, present: &[Digest], digests: &[Digest]) -> Result<(), Failure> {
         for digest in digests {
@@ -365,52 +390,80 @@ async fn episodes_are_apart<S: AsyncStore>(store: &S) -> Result<(), Failure> {
 }
 
 async fn claims_are_once_only<S: AsyncStore>(store: &S) -> Result<(), Failure> {
-    let clause = Clause("a signature is claimed once, and later calls are told by whom");
+    let clause = Clause("a signature is claimed once, and later commits are told by whom");
     for (seed, holder) in (0_u8..).zip([&b"first"[..], b"", b"\x00\xff"]) {
         let signature = Digest::from_bytes([seed; 32]);
-        let taken = clause.ok("claim", store.claim(&signature, holder).await)?;
-        clause.holds(taken == Claim::Taken, format_args!("the first claim gave {taken:?}"))?;
+        let episode = EpisodeId::new(format!("claims {seed}"));
+        let claiming = |expected, holder: &[u8], blobs| {
+            let claim = Claim { signature, holder: holder.to_vec() };
+            Batch::new(episode.clone(), expected, blobs, vec![vec![seed]]).claiming(vec![claim])
+        };
+        clause.is_held(store, &[signature], &[None]).await?;
+        clause.commit(store, claiming(0, holder, vec![])).await?;
         for later in [&b"second"[..], holder] {
-            let held = clause.ok("claim", store.claim(&signature, later).await)?;
-            clause.holds(held == Claim::HeldBy(holder.to_vec()), format_args!("a later claim gave {held:?}"))?;
+            let blob = noise(u64::from(seed), 300);
+            clause.is_refused(store.commit(&claiming(1, later, vec![blob.clone()])).await, signature, holder)?;
+            clause.lacks_blob(store, &[], *blob.digest()).await?;
+            clause.has_log(store, &episode, &[vec![seed]]).await?;
         }
+        // Another owner of the episode is told that first, and claims nothing.
+        clause.conflicts(store, &claiming(0, b"late", vec![]), 1).await?;
+        let free = Digest::from_bytes([seed.wrapping_add(100); 32]);
+        let late = Claim { signature: free, holder: vec![] };
+        let late = Batch::new(episode.clone(), 0, vec![], vec![vec![seed]]).claiming(vec![late]);
+        clause.conflicts(store, &late, 1).await?;
+        clause.is_held(store, &[free, signature, free], &[None, Some(holder), None]).await?;
     }
-    Ok(())
+    let both = [7, 0].map(|seed| Claim { signature: Digest::from_bytes([seed; 32]), holder: vec![seed] });
+    let batch = Batch::new(EpisodeId::new("both"), 0, vec![], vec![vec![1]]).claiming(both.to_vec());
+    clause.is_refused(store.commit(&batch).await, Digest::from_bytes([0; 32]), b"first")?;
+    clause.is_held(store, &[Digest::from_bytes([7; 32])], &[None]).await
 }
 
 const RACE: &str = "of many claims at once, one takes the signature and the others are told by whom";
 
+/// The claim of racer `racer`, with a record in a log of its own.
+fn racing(round: u8, racer: u8) -> Batch {
+    let claim = Claim { signature: Digest::from_bytes([round; 32]), holder: vec![racer] };
+    Batch::new(EpisodeId::new(format!("race {round} {racer}")), 0, vec![], vec![vec![racer]]).claiming(vec![claim])
+}
+
 async fn claims_race<S: AsyncStore>(store: &S) -> Result<(), Failure> {
     for round in 0..8 {
-        let signature = Digest::from_bytes([round; 32]);
-        let holders: Vec<[u8; 1]> = (0..16).map(|holder| [holder]).collect();
-        let claims = all(holders.iter().map(|holder| store.claim(&signature, holder)).collect()).await;
-        one_taken(claims)?;
+        let batches: Vec<_> = (0..16).map(|racer| racing(round, racer)).collect();
+        let claims = all(batches.iter().map(|batch| store.commit(batch)).collect()).await;
+        one_taken(store, round, claims).await?;
     }
     Ok(())
 }
 
 fn claims_from_threads<S: Store>(store: &S) -> Result<(), Failure> {
     for round in 0..8 {
-        let signature = Digest::from_bytes([round; 32]);
         let claims = thread::scope(|scope| {
             let threads: Vec<_> =
-                (0..16_u8).map(|holder| scope.spawn(move || Store::claim(store, &signature, &[holder]))).collect();
+                (0..16_u8).map(|racer| scope.spawn(move || Store::commit(store, &racing(round, racer)))).collect();
             threads.into_iter().map(thread::ScopedJoinHandle::join).collect::<Result<Vec<_>, _>>()
         });
-        one_taken(claims.map_err(|_| Clause(RACE).fail("a claim panicked", None))?)?;
+        let claims = claims.map_err(|_| Clause(RACE).fail("a claim panicked", None))?;
+        at_once(one_taken(store, round, claims))?;
     }
     Ok(())
 }
 
-/// Claim `n` of `claims` was made for the holder `[n]`.
-fn one_taken(claims: Vec<Result<Claim, StoreError>>) -> Result<(), Failure> {
+/// One racer has the claim and its record, and the others have neither.
+async fn one_taken<S: AsyncStore>(store: &S, round: u8, claims: Vec<Result<(), StoreError>>) -> Result<(), Failure> {
     let clause = Clause(RACE);
-    let claims = claims.into_iter().map(|claim| clause.ok("claim", claim)).collect::<Result<Vec<_>, _>>()?;
-    let takers: Vec<u8> = (0..).zip(&claims).filter(|(_, claim)| **claim == Claim::Taken).map(|(at, _)| at).collect();
+    let signature = Digest::from_bytes([round; 32]);
+    let takers: Vec<u8> = (0..).zip(&claims).filter(|(_, claim)| claim.is_ok()).map(|(racer, _)| racer).collect();
     clause.holds(takers.len() == 1, format_args!("{} claims of {} took it", takers.len(), claims.len()))?;
-    let told = claims.iter().all(|claim| *claim == Claim::Taken || *claim == Claim::HeldBy(takers.clone()));
-    clause.holds(told, format_args!("a claim named another holder than {takers:?}"))
+    for (racer, claim) in (0..).zip(claims) {
+        let log = if claim.is_ok() { vec![vec![racer]] } else { vec![] };
+        if claim.is_err() {
+            clause.is_refused(claim, signature, &takers)?;
+        }
+        clause.has_log(store, racing(round, racer).episode(), &log).await?;
+    }
+    clause.is_held(store, &[signature], &[Some(&takers)]).await
 }
 
 async fn small_commits_add_up<S: AsyncStore>(store: &S) -> Result<(), Failure> {
@@ -515,7 +568,21 @@ mod tests {
             }
             let expected = if self.has("unconditional") { length } else { batch.expected() };
             let records = if self.has("loses records") { vec![] } else { batch.records().to_vec() };
-            Store::commit(&self.0, &Batch::new(episode, expected, batch.blobs().to_vec(), records).sealing(seals))
+            let mut claims = batch.claims().to_vec();
+            if self.has("claims first") {
+                let claims = std::mem::take(&mut claims);
+                Store::commit(&self.0, &Batch::new(episode.clone(), length, vec![], vec![]).claiming(claims))?;
+            }
+            if self.has("claims twice") {
+                claims.retain(|claim| Store::holders(&self.0, &[claim.signature]).is_ok_and(|held| held == [None]));
+            }
+            let batch = Batch::new(episode, expected, batch.blobs().to_vec(), records).sealing(seals).claiming(claims);
+            match Store::commit(&self.0, &batch) {
+                Err(StoreError::Claimed { signature, .. }) if self.has("names nobody") => {
+                    Err(StoreError::Claimed { signature, holder: Vec::new() })
+                }
+                answer => answer,
+            }
         }
 
         fn get(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
@@ -545,12 +612,12 @@ mod tests {
             Store::length(&self.0, &self.alias(episode))
         }
 
-        fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
-            match Store::claim(&self.0, signature, holder)? {
-                Claim::HeldBy(_) if self.has("claims twice") => Ok(Claim::Taken),
-                Claim::HeldBy(_) if self.has("names the caller") => Ok(Claim::HeldBy(holder.to_vec())),
-                claim => Ok(claim),
+        fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+            let mut holders = Store::holders(&self.0, signatures)?;
+            if self.has("forgets holders") {
+                holders.fill(None);
             }
+            Ok(holders)
         }
     }
 
@@ -572,7 +639,9 @@ mod tests {
             ("calls a seal missing", "a sealed blob"),
             ("seals first", "a refused batch seals nothing"),
             ("claims twice", "a signature is claimed once"),
-            ("names the caller", "a signature is claimed once"),
+            ("claims first", "a signature is claimed once"),
+            ("names nobody", "a signature is claimed once"),
+            ("forgets holders", "a signature is claimed once"),
         ];
         for (flaw, clause) in flaws {
             let failure = check(|| Flawed(MemoryStore::new(), flaw)).unwrap_err();

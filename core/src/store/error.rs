@@ -21,6 +21,14 @@ pub enum StoreError {
         /// The number of records there are.
         found: u64,
     },
+    /// A signature that the batch claims is held (rule R19).
+    #[error("the signature {signature} is claimed already: nothing of this batch was written; ask who holds it")]
+    Claimed {
+        /// The signature.
+        signature: Digest,
+        /// Who holds it.
+        holder: Vec<u8>,
+    },
     /// No blob has this digest.
     #[error("the store has no blob {digest}: it was never committed here, or the file was replaced; check the path")]
     Missing {

@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use super::{Batch, Claim, Store, StoreError};
+use super::{Batch, Store, StoreError};
 use crate::{Digest, EpisodeId};
 
 /// A store in memory: the whole contract except that nothing outlives the process.
@@ -75,6 +75,14 @@ impl Store for MemoryStore {
         if found != batch.expected() {
             return Err(StoreError::Conflict { episode: batch.episode().clone(), expected: batch.expected(), found });
         }
+        if let Some((claim, holder)) =
+            batch.claims().iter().find_map(|claim| tables.claims.get_key_value(&claim.signature))
+        {
+            return Err(StoreError::Claimed { signature: *claim, holder: holder.clone() });
+        }
+        for claim in batch.claims() {
+            tables.claims.insert(claim.signature, claim.holder.clone());
+        }
         for digest in batch.seals() {
             tables.blobs.insert(*digest, None);
         }
@@ -105,13 +113,9 @@ impl Store for MemoryStore {
         Ok(count(self.tables().log(episode)))
     }
 
-    fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
-        let mut tables = self.tables();
-        if let Some(earlier) = tables.claims.get(signature) {
-            return Ok(Claim::HeldBy(earlier.clone()));
-        }
-        tables.claims.insert(*signature, holder.to_vec());
-        Ok(Claim::Taken)
+    fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let tables = self.tables();
+        Ok(signatures.iter().map(|signature| tables.claims.get(signature).cloned()).collect())
     }
 }
 

@@ -17,7 +17,7 @@ use std::{future::Future, sync::Arc};
 #[cfg(feature = "redb")]
 pub use self::embedded::EmbeddedStore;
 pub use self::{
-    batch::{Batch, Blob},
+    batch::{Batch, Blob, Claim},
     error::StoreError,
     memory::MemoryStore,
 };
@@ -33,27 +33,19 @@ pub fn open(path: impl AsRef<Path>) -> Result<EmbeddedStore, StoreError> {
     EmbeddedStore::open(path.as_ref())
 }
 
-/// Who holds a claim on a signature: the digest of what must be done once at most (rule R19). No window claims anything yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Claim {
-    /// This call took it; no other ever will.
-    Taken,
-    /// An earlier call took it, and gave these bytes as its holder.
-    HeldBy(Vec<u8>),
-}
-
 /// A store that answers at once: a file, memory. Every such store is an [`AsyncStore`] too.
 ///
 /// The contract, which [`conformance`] checks:
 /// - `commit` is atomic, durable on return, puts each blob at most once per digest, and is refused with
-///   [`StoreError::Conflict`] unless the episode's log has exactly the expected length.
+///   [`StoreError::Conflict`] unless the episode's log has exactly the expected length, and otherwise with
+///   [`StoreError::Claimed`] where a signature that the batch claims is held, by whatever episode and process.
 /// - `get` returns the bytes that were put, whole; keepspan hashes or compares them on every read, so a store need not.
 /// - a seal ([`Batch::sealing`]) leaves a stub where the bytes were, for good; nothing else updates, nothing deletes.
 pub trait Store: Send + Sync {
-    /// Writes blobs, seals and records, all or nothing, durable when it returns.
+    /// Writes blobs, seals, claims and records, all or nothing, durable when it returns.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] when another writer was first; on any error nothing of the batch is visible, except
+    /// [`StoreError::Conflict`] when another writer was first, [`StoreError::Claimed`] when a claim is held; on any error nothing of the batch is visible, except
     /// for [`StoreError::Unacknowledged`], which says that this is not known.
     fn commit(&self, batch: &Batch) -> Result<(), StoreError>;
 
@@ -83,11 +75,12 @@ pub trait Store: Send + Sync {
     /// When the store cannot be read.
     fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError>;
 
-    /// Takes `signature` for `holder`, once only, across every process that shares the store; durable when it returns.
+    /// Who holds each of `signatures`, in their order; none where it was never [claimed](Batch::claiming). One read of the
+    /// store, and never an older state than that of the last commit that returned.
     ///
     /// # Errors
-    /// When the store cannot be written.
-    fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError>;
+    /// When the store cannot be read.
+    fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError>;
 }
 
 /// The same contract for a store that answers later: a server. See [`Store`] for each method.
@@ -102,7 +95,7 @@ pub trait AsyncStore: Send + Sync {
         most: u64,
     ) -> impl Future<Output = Result<Vec<Vec<u8>>, StoreError>> + Send;
     fn length(&self, episode: &EpisodeId) -> impl Future<Output = Result<u64, StoreError>> + Send;
-    fn claim(&self, signature: &Digest, holder: &[u8]) -> impl Future<Output = Result<Claim, StoreError>> + Send;
+    fn holders(&self, signatures: &[Digest]) -> impl Future<Output = Result<Vec<Option<Vec<u8>>>, StoreError>> + Send;
 }
 
 impl<S: Store> AsyncStore for S {
@@ -122,8 +115,8 @@ impl<S: Store> AsyncStore for S {
         Store::length(self, episode)
     }
 
-    async fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
-        Store::claim(self, signature, holder)
+    async fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        Store::holders(self, signatures)
     }
 }
 
@@ -148,8 +141,8 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         (**self).length(episode)
     }
 
-    fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
-        (**self).claim(signature, holder)
+    fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        (**self).holders(signatures)
     }
 }
 

@@ -31,7 +31,7 @@ use std::{
 use redb::{Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
 
 use self::blobs::{PAGE, SEALED, blobs, parts, put, seal};
-use super::{Batch, Claim, Store, StoreError, overlay::Overlay};
+use super::{Batch, Store, StoreError, overlay::Overlay};
 use crate::{Digest, EpisodeId};
 
 const FORMAT: u32 = 1;
@@ -293,16 +293,13 @@ impl Store for EmbeddedStore {
         self.answer(|database| length_in(&database.begin_read()?.open_table(LOG)?, episode))
     }
 
-    fn claim(&self, signature: &Digest, holder: &[u8]) -> Result<Claim, StoreError> {
-        self.writable()?;
-        match self.run(|database| take(database, signature, holder)) {
-            Err(Fault::Commit(error)) => match self.run(|database| held(database, signature)) {
-                // By this call or by one after it: a holder of its own would tell, but need not be unique.
-                Ok(true) => Err(StoreError::Unacknowledged),
-                free => self.settle(error, free.map(|_| None)),
-            },
-            done => done.map_err(|fault| fault.into_error(&self.path)),
-        }
+    fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.answer(|database| {
+            let claims = database.begin_read()?.open_table(CLAIMS)?;
+            let holder =
+                |signature: &Digest| Ok(claims.get(signature.as_bytes())?.map(|holder| holder.value().to_vec()));
+            signatures.iter().map(holder).collect()
+        })
     }
 }
 
@@ -316,6 +313,14 @@ fn write(database: &Database, batch: &Batch) -> Result<(), Fault> {
         let found = length_in(&log, episode)?;
         if found != expected {
             return Err(StoreError::Conflict { episode: episode.clone(), expected, found }.into());
+        }
+        let mut claims = write.open_table(CLAIMS)?;
+        for claim in batch.claims() {
+            let earlier = claims.insert(claim.signature.as_bytes(), claim.holder.as_slice())?;
+            if let Some(earlier) = earlier {
+                let (signature, holder) = (claim.signature, earlier.value().to_vec());
+                return Err(StoreError::Claimed { signature, holder }.into());
+            }
         }
         for (number, record) in (expected..).zip(batch.records()) {
             log.insert((episode.as_str(), number), record.as_slice())?;
@@ -368,6 +373,13 @@ fn holds(database: &Database, batch: &Batch) -> Result<bool, Fault> {
             return Ok(false);
         }
     }
+    let claims = read.open_table(CLAIMS)?;
+    for claim in batch.claims() {
+        let holder = claims.get(claim.signature.as_bytes())?;
+        if holder.is_none_or(|holder| holder.value() != claim.holder) {
+            return Ok(false);
+        }
+    }
     for digest in batch.seals() {
         let head = heads.get(digest.as_bytes())?;
         if !head.is_some_and(|head| matches!(parts(head.value()), Some((SEALED, ..)))) {
@@ -375,19 +387,6 @@ fn holds(database: &Database, batch: &Batch) -> Result<bool, Fault> {
         }
     }
     Ok(true)
-}
-
-fn take(database: &Database, signature: &Digest, holder: &[u8]) -> Result<Claim, Fault> {
-    let write = database.begin_write()?;
-    {
-        let mut claims = write.open_table(CLAIMS)?;
-        if let Some(earlier) = claims.get(signature.as_bytes())? {
-            return Ok(Claim::HeldBy(earlier.value().to_vec()));
-        }
-        claims.insert(signature.as_bytes(), holder)?;
-    }
-    write.commit()?;
-    Ok(Claim::Taken)
 }
 
 /// Overwrites every free page of the file when a seal is waiting for it: a table of zeros takes them all, which shows when
@@ -422,10 +421,6 @@ fn scrub(database: &mut Database, path: &Path) -> Result<(), Fault> {
     write.commit()?;
     database.compact()?;
     Ok(())
-}
-
-fn held(database: &Database, signature: &Digest) -> Result<bool, Fault> {
-    Ok(database.begin_read()?.open_table(CLAIMS)?.get(signature.as_bytes())?.is_some())
 }
 
 fn builder() -> Builder {

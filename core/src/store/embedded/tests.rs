@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::store::Blob;
+use crate::store::Claim;
 
 fn batch(expected: u64, text: Vec<u8>) -> Batch {
     Batch::new(EpisodeId::new("e"), expected, vec![Blob::new(text)], vec![expected.to_string().into()])
@@ -42,14 +43,14 @@ fn opens_again_with_everything() {
     let text = vec![7; 70_000];
     let digest = Digest::of(&text);
     let store = EmbeddedStore::open(&path).unwrap();
-    store.commit(&batch(0, text.clone())).unwrap();
-    store.claim(&digest, b"me").unwrap();
+    let claim = Claim { signature: digest, holder: b"me".to_vec() };
+    store.commit(&batch(0, text.clone()).claiming(vec![claim])).unwrap();
     drop(store);
     let store = EmbeddedStore::open(&path).unwrap();
     assert_eq!(store.path(), path);
     assert_eq!(store.get(&digest).unwrap(), text);
     assert_eq!(store.length(&EpisodeId::new("e")).unwrap(), 1);
-    assert_eq!(store.claim(&digest, b"you").unwrap(), Claim::HeldBy(b"me".to_vec()));
+    assert_eq!(store.holders(&[digest]).unwrap(), [Some(b"me".to_vec())]);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
 }
 
@@ -430,7 +431,6 @@ fn reading_only_never_writes_even_to_a_file_that_was_not_closed() {
     for length in 0..40 {
         store.commit(&batch(length, vec![7; 70_000 + usize::try_from(length).unwrap()])).unwrap();
     }
-    store.claim(&Digest::of(b"one"), b"me").unwrap();
     // The file as a process that is killed here would leave it.
     fs::copy(&closed, &crashed).unwrap();
     drop(store);
@@ -444,11 +444,8 @@ fn reading_only_never_writes_even_to_a_file_that_was_not_closed() {
                 let text = vec![7; 70_000 + length];
                 assert_eq!(store.get(&Digest::of(&text)).unwrap(), text);
             }
-            let refusals =
-                [store.commit(&batch(40, vec![1])).unwrap_err(), store.claim(&Digest::of(b"two"), b"me").unwrap_err()];
-            for refusal in refusals {
-                assert!(matches!(&refusal, StoreError::ReadOnly { path: named } if named == path), "{refusal}");
-            }
+            let refusal = store.commit(&batch(40, vec![1])).unwrap_err();
+            assert!(matches!(&refusal, StoreError::ReadOnly { path: named } if named == path), "{refusal}");
         }
         assert!(matches!(refusal(path), StoreError::InUse { .. }), "readers keep writers out");
         drop(readers);

