@@ -99,6 +99,9 @@ fn happening(happening: &Happening) -> Option<Told> {
             let by = authority.as_ref().map(|authority| format!(" by {authority}")).unwrap_or_default();
             told(MarkKind::Removed, format!("{} redacted{by}: {reason}", numbers(spans)))
         }
+        Happening::Abandoned { turn, call, result, reason } => {
+            told(MarkKind::Change, format!("call `{call}` of {turn} was abandoned, {} says so: {reason}", result.span))
+        }
         Happening::PolicyChanged { policy: version } => told(MarkKind::Change, format!("policy {}", policy(version))),
         Happening::Migrated { reason, lanes } => {
             let lanes: Vec<_> =

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     BudgetError, ContextState, CounterError, Digest, EpisodeId, JournalError, LaneChange, PolicyError, SpanId, Window,
-    store::StoreError, tool::RecallCallError,
+    pointer::Ids, store::StoreError, tool::RecallCallError,
 };
 
 /// Why a commit did not happen, or could not be confirmed.
@@ -245,12 +245,24 @@ pub enum PushError {
         name: Arc<str>,
     },
     /// A result without its call.
-    #[error("`{lane}`: no open call has the id `{call}`: push the model's turn first, with `NewSpan::calls`")]
+    #[error(
+        "`{lane}`: no open call has the id `{call}`: push the model's turn first, with `NewSpan::calls`, or import the result as \
+         an orphan, with `NewSpan::orphan`"
+    )]
     Unasked {
         /// The lane.
         lane: &'static str,
         /// The provider's id of the call.
         call: Arc<str>,
+    },
+    /// Something else than what the model said, as a part of its turn or as sealed.
+    #[error(
+        "`{lane}`: only what the model said is a part of its turn, or sealed: push it as `NewSpan::model`, and results without \
+         either"
+    )]
+    NotSaid {
+        /// The lane.
+        lane: &'static str,
     },
     /// The handle's lane is none of the window's.
     #[error("this lane does not belong to the window's state struct: derive `ContextState`, do not write it by hand")]
@@ -303,12 +315,19 @@ pub enum SelectionError {
         span: SpanId,
     },
     /// Its exchange lacks a result (rule R16).
-    #[error("{span} belongs to an exchange whose call `{call}` has no result yet: push the result first")]
+    #[error(
+        "{span} belongs to an exchange whose call `{call}` of {turn}, {age} tokens ago, has no final result yet: push it first, or \
+         give the call up with `Window::abandon`"
+    )]
     Pending {
         /// The span.
         span: SpanId,
+        /// The span that made the call.
+        turn: SpanId,
         /// The provider's id of the call.
         call: Arc<str>,
+        /// The tokens that entered after it.
+        age: u64,
     },
     /// Only a part of an exchange is named (rule R16).
     #[error("{span} leaves with its whole exchange, and {left} is of it: name both, or neither")]
@@ -317,6 +336,17 @@ pub enum SelectionError {
         span: SpanId,
         /// One that is not.
         left: SpanId,
+    },
+    /// A part of its exchange is sealed, and not all of it is named.
+    #[error(
+        "{span} is of an exchange that the provider signed a part of, so it goes whole or not at all: name {} as well",
+        Ids(others)
+    )]
+    Sealed {
+        /// The span that is named.
+        span: SpanId,
+        /// Those that are not.
+        others: Vec<SpanId>,
     },
     /// The span was removed by a declared mutation.
     #[error("{span} was discarded by a declared mutation and is not in the store: recalling it says how to recover")]
@@ -380,6 +410,31 @@ pub enum EvictError {
     #[error("a pointer could not be counted: {0}; mend the counter, then run the step again")]
     Counter(#[from] CounterError),
     /// The tombstones could not be committed.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+/// Why a call was not abandoned.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AbandonError {
+    /// No such span.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// The span made no such call, or the call has its result, or was abandoned before.
+    #[error("{turn} has no open call `{call}`: `Window::open_calls` lists those that are")]
+    NotOpen {
+        /// The span.
+        turn: SpanId,
+        /// The provider's id of the call.
+        call: Arc<str>,
+    },
+    /// The notice could not be counted.
+    #[error(
+        "the notice that stands for the result could not be counted: {0}; mend the counter, then run the step again"
+    )]
+    Counter(#[from] CounterError),
+    /// It could not be committed.
     #[error(transparent)]
     Commit(#[from] CommitError),
 }

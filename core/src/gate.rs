@@ -1,5 +1,7 @@
 //! The gate: may a model decide now, at this price? (rules R10, R11)
 
+use crate::OpenCall;
+
 /// What a decision would cost and free, all in tokens. [`decide`](Ask::decide) is the whole gate; a window asks it with
 /// its own numbers through [`Lanes::admit`](crate::Lanes::admit).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,7 +140,7 @@ pub enum Refused {
 }
 
 /// Why spans of the window are no candidates, in tokens of each.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
     /// Instructions and pinned lanes: they never leave.
     pub kept: u64,
@@ -154,16 +156,22 @@ pub struct Held {
     pub small: u64,
     /// Candidates for which the budget's `index` has no line: it is smaller than one.
     pub unlisted: u64,
+    /// What the pending exchanges wait for, oldest first.
+    pub calls: Vec<OpenCall>,
 }
 
 impl std::fmt::Display for Held {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { kept, protected, rationales, pending, recent, small, unlisted } = self;
+        let Self { kept, protected, rationales, pending, recent, small, unlisted, calls } = self;
         write!(
             f,
             "instructions and pinned {kept}, protected {protected}, rationales {rationales}, in pending exchanges {pending}, \
              recent {recent}, no larger than a pointer {small}, without room in the index {unlisted}"
-        )
+        )?;
+        for (at, call) in calls.iter().enumerate() {
+            write!(f, "{} {call}", if at == 0 { "; pending:" } else { "," })?;
+        }
+        Ok(())
     }
 }
 
@@ -183,7 +191,16 @@ impl Ask {
             return Err(Refused::DecisionInBand { headroom, index, rationale });
         }
         if candidates == 0 {
-            let held = Held { kept: 0, protected: 0, rationales: 0, pending: 0, recent: 0, small: 0, unlisted: 0 };
+            let held = Held {
+                kept: 0,
+                protected: 0,
+                rationales: 0,
+                pending: 0,
+                recent: 0,
+                small: 0,
+                unlisted: 0,
+                calls: Vec::new(),
+            };
             return Err(Refused::NothingToPrune { headroom, held });
         }
         let cost = deciding.saturating_add(pointers).saturating_add(cache);

@@ -44,9 +44,9 @@ pub use self::{
     digest::Digest,
     episode::{Episode, EpisodeId, PolicyVersion},
     error::{
-        CloseError, CommitError, DiscardError, EvictError, ExternalizeError, OpenError, PushError, RecallError,
-        RedactError, RegroundError, RestoreError, ResumeError, SelectionError, SummarizeError, SummaryTextError,
-        Unexplained,
+        AbandonError, CloseError, CommitError, DiscardError, EvictError, ExternalizeError, OpenError, PushError,
+        RecallError, RedactError, RegroundError, RestoreError, ResumeError, SelectionError, SummarizeError,
+        SummaryTextError, Unexplained,
     },
     gate::{CachePrice, CachePriceError, Refused},
     journal::{Fault, JournalError},
@@ -61,12 +61,13 @@ pub use self::{
     },
     tombstone::Tombstone,
     window::{
-        Advice, AnswerRecall, Apply, ApplyError, Authority, ChangePolicy, Derivation, Discard, Draft, Escalation,
-        Evict, Externalize, FallBack, FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane,
-        LaneChange, Lanes, LargestToolOutput, Loss, Message, Migration, ModelAnswer, Mutation, Offer, OldestFirst,
-        Operation, Outcome, Pass, Preview, Proposal, ProposalError, Recall, RecallReply, Recalled, Recovered, Redact,
-        Redacted, Refusal, Reground, Report, Restore, Selection, Shown, Stale, Step, Summarize, SummaryText,
-        SupersededReads, Uncommitted, Undo, Unsaved, Window,
+        Abandon, Abandonment, Advice, AnswerRecall, Apply, ApplyError, Authority, ChangePolicy, Contradiction,
+        Derivation, Discard, Draft, Escalation, Evict, Externalize, FallBack, FallBackError, Fallback, FellBack,
+        Fidelity, Finish, FixedTemplate, Index, Lane, LaneChange, Lanes, LargestToolOutput, Loss, Message, Migration,
+        ModelAnswer, Mutation, Offer, OldestFirst, OpenCall, Operation, Outcome, Pass, Preview, Proposal,
+        ProposalError, Recall, RecallReply, Recalled, Recovered, Redact, Redacted, Refusal, Reground, Report, Restore,
+        ResultState, Selection, Shown, Stale, Step, Summarize, SummaryText, SupersededReads, Uncommitted, Undo,
+        Unsaved, Window,
     },
 };
 

@@ -174,6 +174,9 @@ pub struct NewSpan {
     pub(crate) name: Option<Arc<str>>,
     pub(crate) failed: bool,
     pub(crate) part: Part,
+    /// The label of the turn that it is a part of.
+    turn: Option<Arc<str>>,
+    sealed: bool,
     pub(crate) reads: Option<Arc<str>>,
     /// Width and height of an image, in pixels.
     size: Option<(u32, u32)>,
@@ -189,6 +192,44 @@ pub(crate) enum Part {
     Calls(Vec<Arc<str>>),
     /// It is the result of this call.
     Answers(Arc<str>),
+    /// It is a result of this call, and not its last.
+    Interim(Arc<str>),
+    /// It stands for the result that this call of the span will not have.
+    Lost(SpanId, Arc<str>),
+    /// It is the result of a call that never was in the window.
+    Orphan(Arc<str>),
+    /// It is one of several spans of a turn, or sealed.
+    Turn(Turn),
+}
+
+/// A part of a model's turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Turn {
+    /// The program's label, the same for all spans of the turn.
+    pub(crate) label: Option<Arc<str>>,
+    pub(crate) calls: Vec<Arc<str>>,
+    /// Of a sealed span, whether nothing before it has changed since it entered.
+    pub(crate) seal: Option<bool>,
+}
+
+impl Part {
+    /// Whether other spans can leave with it.
+    pub(crate) fn is_of_exchange(&self) -> bool {
+        !matches!(self, Self::None | Self::Orphan(_))
+    }
+
+    /// The calls that it makes.
+    pub(crate) fn calls(&self) -> &[Arc<str>] {
+        match self {
+            Self::Calls(calls) | Self::Turn(Turn { calls, .. }) => calls,
+            _ => &[],
+        }
+    }
+
+    /// Of a sealed span, whether its seal was intact when this was written.
+    pub(crate) fn seal(&self) -> Option<bool> {
+        if let Self::Turn(turn) = self { turn.seal } else { None }
+    }
 }
 
 impl NewSpan {
@@ -200,6 +241,8 @@ impl NewSpan {
             name: None,
             failed: false,
             part: Part::None,
+            turn: None,
+            sealed: false,
             reads: None,
             size: None,
         }
@@ -259,8 +302,10 @@ impl NewSpan {
         Self { failed: true, ..self }
     }
 
-    /// What this result read, with its range: `"src/lib.rs:1-80"`. A later read of the same supersedes this one, which a
-    /// fallback can then take first.
+    /// What this is an observation of: `"src/lib.rs:1-80"` of a read, with its range, or `"the schema of users"` of whatever
+    /// told it. A later observation of the same subject in the same lane supersedes this one, which a fallback can then take
+    /// first; where this one is not in the window then, the two are a
+    /// [contradiction](crate::Window::contradictions) if they differ.
     pub fn reads(self, subject: impl Into<Arc<str>>) -> Self {
         Self { reads: Some(subject.into()), ..self }
     }
@@ -283,9 +328,48 @@ impl NewSpan {
         Self { part: if calls.is_empty() { Part::None } else { Part::Calls(calls) }, ..self }
     }
 
-    /// The provider's id of the call that this is the result of: the newest call of that id which has none yet.
+    /// The provider's id of the call that this is the result of: the newest call of that id which has none yet, since
+    /// providers use ids again. Of calls that were all [abandoned](crate::Window::abandon), the newest: a late result is one
+    /// more of its exchange.
     pub fn answers(self, call: impl Into<Arc<str>>) -> Self {
         Self { part: Part::Answers(call.into()), ..self }
+    }
+
+    /// As [`answers`](Self::answers), for a result that is not the last: "still running". The call stays open, and its
+    /// exchange pending, until a final one comes, [failed](Self::failed) or not.
+    pub fn interim(self, call: impl Into<Arc<str>>) -> Self {
+        Self { part: Part::Interim(call.into()), ..self }
+    }
+
+    /// The result of a call that never was in the window, as an import can have it: marked, rendered where it stands, listed
+    /// by [`Window::orphans`](crate::Window::orphans), and no part of any exchange, also when such a call comes later.
+    pub fn orphan(self, call: impl Into<Arc<str>>) -> Self {
+        Self { part: Part::Orphan(call.into()), ..self }
+    }
+
+    /// A part of the model's turn that the program calls `label`, for example by the provider's id of the message: its
+    /// reasoning, text and calls, pushed one after the other under one label, are one unit with the results of those calls. It
+    /// ends where another turn begins, so a label can be used again.
+    pub fn turn(self, label: impl Into<Arc<str>>) -> Self {
+        Self { turn: Some(label.into()), ..self }
+    }
+
+    /// Says that the provider signed these bytes, as reasoning is: they leave whole, and no span that leaves with them is
+    /// summarized, discarded or redacted without the others. The signature covers what stood before as well; whether that is
+    /// still so, [`Message::seal_intact`](crate::Message::seal_intact) says.
+    pub fn sealed(self) -> Self {
+        Self { sealed: true, ..self }
+    }
+
+    /// The part it takes; `None` where it is to be a part of a turn, or sealed, and the model did not say it.
+    pub(crate) fn placed(&self) -> Option<Part> {
+        let Self { part, turn, sealed, .. } = self;
+        if turn.is_none() && !sealed {
+            return Some(part.clone());
+        }
+        let said = self.origin == Origin::Model && matches!(part, Part::None | Part::Calls(_));
+        let calls = || part.calls().to_vec();
+        said.then(|| Part::Turn(Turn { label: turn.clone(), calls: calls(), seal: sealed.then_some(true) }))
     }
 
     /// What the content costs, by what it is.

@@ -181,7 +181,8 @@ fn what_cannot_fit_is_told_exactly_and_nothing_changes() -> Outcome {
                 return Err(refused);
             };
             assert_eq!((*needed, *budget, *fixed), (least, least - 1, 0), "{name}");
-            let stays = Held { kept: 2_000, pending: 1_000, recent: 1_000, ..Held::default() };
+            let calls = window.open_calls();
+            let stays = Held { kept: 2_000, pending: 1_000, recent: 1_000, calls, ..Held::default() };
             assert_eq!(*held, stays, "{name}: rationales and protected text would have left");
             assert_eq!(state(&window)?, before, "{name}");
         }

@@ -219,7 +219,11 @@ fn a_pending_exchange_is_left_out_and_counted() -> Outcome {
     lanes.work.push(NewSpan::model("z".repeat(2_000)).calls(["call_0", "call_1"]))?;
     lanes.work.push(NewSpan::tool("read", "y".repeat(2_000)).answers("call_1"))?;
     let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("refused")?;
-    let held = Held { pending: 4_000, ..Held::default() };
+    drop(refusal);
+    let calls = window.open_calls();
+    assert_eq!(calls.iter().map(|open| (&*open.call, open.age)).collect::<Vec<_>>(), [("call_0", 2_000)]);
+    let refusal = window.lanes().externalize().wait()?.admit().err().ok_or("refused")?;
+    let held = Held { pending: 4_000, calls, ..Held::default() };
     assert_eq!(*refusal.reason(), Refused::NothingToPrune { headroom: 16_000, held });
     window.lanes().work.push(NewSpan::tool("read", "y".repeat(1_000)).answers("call_0"))?;
     let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;

@@ -599,7 +599,7 @@ fn check(window: &Windowed, model: &Model) -> Checked {
     let texts: BTreeMap<_, _> =
         render.iter().map(|message| (message.shown(), message.content())).filter_map(by_span).collect();
     let open = window.open_calls();
-    prop_assert_eq!(open.iter().map(|(span, call)| (*span, &**call)).collect::<BTreeSet<_>>(), model.open());
+    prop_assert_eq!(open.iter().map(|open| (open.span, &*open.call)).collect::<BTreeSet<_>>(), model.open());
     let pending = model.pending();
     let kept = model.spans.iter().filter(|(_, (lane, _))| ["rules", "limits"].contains(lane)).map(|(span, _)| *span);
     let gone = |span: &SpanId| render.iter().any(|message| message.shown() == Shown::Discarded(*span));

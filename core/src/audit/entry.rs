@@ -8,6 +8,7 @@ use crate::{
     Certainty, Digest, LaneSpec, Origin, PolicyVersion, PruneEvent, Role, SpanId, Tombstone,
     journal::{Ceiling, Event, Fault, MutationRecord, SpanRecord, Tables},
     kind::KindId,
+    span::Part,
 };
 
 /// One commit of an episode.
@@ -119,6 +120,17 @@ pub enum Happening {
         reason: String,
         /// For each lane before, the one that it became; one that had no spans and went is not in it.
         lanes: Vec<(&'static str, &'static str)>,
+    },
+    /// A call was given up: whether it took effect is unknown.
+    Abandoned {
+        /// The span that made it.
+        turn: SpanId,
+        /// The provider's id of it.
+        call: Arc<str>,
+        /// The span that stands for its result.
+        result: SpanFacts,
+        /// Why.
+        reason: String,
     },
     /// What pruning did, or cost.
     #[serde(rename = "pruning")]
@@ -236,6 +248,13 @@ impl Happening {
                 let became = before.iter().zip(to).filter_map(|(lane, to)| Some((lane.name(), name(tables.lane(to?)))));
                 let became = became.collect();
                 Self::Migrated { reason, lanes: became }
+            }
+            Event::Abandoned { result, reason } => {
+                let (turn, call) = match &result.part {
+                    Part::Lost(turn, call) => (*turn, call.clone()),
+                    _ => return Err(Fault::Unknown { what: "call" }),
+                };
+                Self::Abandoned { turn, call, result: SpanFacts::of(result, tables)?, reason }
             }
             Event::Booked { note, .. } => match note.event() {
                 Some(event) => Self::Pruning(event),

@@ -223,6 +223,7 @@ fn facts(happening: &Happening) -> Option<&SpanFacts> {
     match happening {
         Happening::Stored(facts)
         | Happening::Summarized { summary: facts, .. }
+        | Happening::Abandoned { result: facts, .. }
         | Happening::Discarded { span: facts, .. } => Some(facts),
         _ => None,
     }

@@ -59,10 +59,10 @@ pub enum Fault {
     /// The log's first record is no opening, or a later one is.
     #[error("an episode begins with one opening and has no other: restore the store from a copy")]
     Opening,
-    /// It names a lane, a tool or a policy that the log does not know.
+    /// It names a lane, a tool, a policy or a call that the log does not know.
     #[error("it names a {what} that the log does not have: restore the store from a copy")]
     Unknown {
-        /// `lane`, `tool name` or `policy`.
+        /// `lane`, `tool name`, `policy` or `call`.
         what: &'static str,
     },
     /// It names a span that never entered.

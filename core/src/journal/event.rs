@@ -68,13 +68,20 @@ pub(crate) enum Event {
     },
     /// Everything that entered is on record, and the window is gone.
     Closed,
+    /// A call will have no result; the span that says so is the next.
+    Abandoned {
+        result: SpanRecord,
+        reason: String,
+    },
 }
 
 impl Event {
     /// The blob that came with it.
     pub(crate) fn brings(&self) -> Option<Digest> {
         match self {
-            Self::Externalized(span) | Self::Summarized { summary: span, .. } => span.sha256,
+            Self::Externalized(span)
+            | Self::Summarized { summary: span, .. }
+            | Self::Abandoned { result: span, .. } => span.sha256,
             _ => None,
         }
     }

@@ -1,10 +1,7 @@
 //! From records to the window that wrote them (rule R26). Every record is checked against those before it: a log that
 //! does not add up is refused, since what follows would rest on it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Ceiling, Entry, Event, Fault, JournalError, MutationRecord, Probe, SpanRecord, TombstoneRecord, walk};
 use crate::{
@@ -36,7 +33,6 @@ pub(crate) struct Replay {
     /// Sources that a summary took the place of, until their tombstones come.
     owed: BTreeSet<SpanId>,
     parts: BTreeMap<SpanId, Part>,
-    reads: BTreeMap<SpanId, Arc<str>>,
     /// What was removed for good after the moment that the log is read up to.
     removed: Vec<(SpanId, MutationRecord)>,
     facts: Facts,
@@ -72,7 +68,6 @@ impl Replay {
             entered: 0,
             owed: BTreeSet::new(),
             parts: BTreeMap::new(),
-            reads: BTreeMap::new(),
             removed: Vec::new(),
             facts: Facts::default(),
         }
@@ -215,6 +210,7 @@ impl Replay {
                 self.contents.ledger.replay(&note);
                 self.written.extend(written);
             }
+            Event::Abandoned { result, .. } => self.abandoned(&result)?,
         }
         Ok(())
     }
@@ -270,10 +266,23 @@ impl Replay {
         if record.part != Part::None {
             self.parts.insert(span, record.part.clone());
         }
+        if record.part.seal() == Some(true) {
+            self.contents.seals.enter(span);
+        }
         if let Some(subject) = &record.reads {
-            self.reads.insert(span, subject.clone());
+            self.contents.observed(span, subject.clone());
         }
         Ok(())
+    }
+
+    /// What stands for the result of a call is the next span, and says whose.
+    fn abandoned(&mut self, record: &SpanRecord) -> Result<(), Fault> {
+        let span = record.span;
+        if span != self.contents.table.next_id() || !matches!(record.part, Part::Lost(..)) || record.sha256.is_none() {
+            return Err(Fault::Contradicts { span, what: "a call was abandoned, and this is not what stands for it" });
+        }
+        self.entered = self.entered.max(span.number());
+        self.entered(record, true)
     }
 
     fn as_row(&self, record: &SpanRecord, durable: bool) -> Result<Row, Fault> {
@@ -298,7 +307,7 @@ impl Replay {
             durable,
             offered: durable,
             text: record.text,
-            exchange: record.part != Part::None,
+            exchange: record.part.is_of_exchange(),
         })
     }
 
@@ -436,9 +445,9 @@ impl Replay {
         Replayed { contents, facts }
     }
 
-    /// Exchanges and reads, in the order in which their spans entered, which need not be that of their records.
+    /// Exchanges, in the order in which their spans entered, which need not be that of their records.
     fn related(&mut self) -> Result<(), Fault> {
-        let Self { contents, parts, reads, .. } = self;
+        let Self { contents, parts, .. } = self;
         for (span, part) in std::mem::take(parts) {
             if contents.exchanges.takes(&part).is_err() {
                 // Its call may have been lost with the process; without a gap nothing is.
@@ -452,9 +461,6 @@ impl Replay {
                 continue;
             }
             contents.exchanges.enter(span, part);
-        }
-        for (span, subject) in std::mem::take(reads) {
-            contents.reads.enter(span, Some(subject), false);
         }
         Ok(())
     }

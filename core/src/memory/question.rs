@@ -156,13 +156,13 @@ enum Link {
 fn link(contents: &Contents, span: SpanId, entry: &Entry, tool: &Arc<str>, call: Option<&Arc<str>>) -> Link {
     let asked = |id: &Arc<str>| call.is_none_or(|call| call == id);
     match (contents.exchanges.part(span), contents.name(entry)) {
-        (Some(Part::Calls(calls)), _) if calls.iter().any(|id| asked(id) && is_open(contents, span, id)) => {
-            Link::Unknown
-        }
-        (Some(Part::Answers(id)), _) if !asked(id) => Link::Other,
-        (Some(Part::Answers(_)), None) => Link::Unknown,
+        (Some(part), _) if part.calls().iter().any(|id| asked(id) && is_open(contents, span, id)) => Link::Unknown,
+        // What the library says in a result's place is none.
+        (Some(Part::Lost(..)), _) => Link::Other,
+        (Some(Part::Answers(id) | Part::Interim(id) | Part::Orphan(id)), _) if !asked(id) => Link::Other,
+        (Some(Part::Answers(_) | Part::Interim(_) | Part::Orphan(_)), None) => Link::Unknown,
         (part, Some(name)) if name == tool => match part {
-            Some(Part::Answers(_)) => Link::Same,
+            Some(Part::Answers(_) | Part::Interim(_) | Part::Orphan(_)) => Link::Same,
             _ if call.is_none() => Link::Same,
             _ => Link::Unknown,
         },
@@ -170,7 +170,7 @@ fn link(contents: &Contents, span: SpanId, entry: &Entry, tool: &Arc<str>, call:
     }
 }
 
-/// Whether the call that the turn `span` makes has no result yet.
+/// Whether the call that the turn `span` makes has no final result: an abandoned one may have taken effect.
 fn is_open(contents: &Contents, span: SpanId, call: &Arc<str>) -> bool {
     let answers = |other: &SpanId| matches!(contents.exchanges.part(*other), Some(Part::Answers(id)) if id == call);
     !contents.exchanges.unit(span).is_some_and(|unit| unit.iter().any(answers))

@@ -1,7 +1,7 @@
 //! What may leave a window, and why the rest may not: one walk over the resident spans, without allocation.
 
 use crate::{
-    LaneSpec, SelectionError, SpanId,
+    LaneSpec, SpanId,
     gate::Held,
     kind::{Derived, Evictable, Instruction, Kind as _, Rationale},
     window::{
@@ -160,7 +160,7 @@ impl Contents {
     }
 
     /// The spans of the exchange that `span` is part of, or itself alone, oldest first.
-    fn parts(&self, span: SpanId) -> impl Iterator<Item = (SpanId, &Entry)> {
+    pub(super) fn parts(&self, span: SpanId) -> impl Iterator<Item = (SpanId, &Entry)> {
         let exchange = self.table.get(span).filter(|entry| entry.exchange).and_then(|_| self.exchanges.unit(span));
         let alone = exchange.is_none().then_some(span);
         let parts = exchange.unwrap_or_default().iter().copied().chain(alone);
@@ -179,16 +179,6 @@ impl Contents {
         whole.sort_unstable();
         whole.dedup();
         whole
-    }
-
-    /// Whether `spans`, ascending, have no exchange's parts without the others (rule R16).
-    pub(crate) fn no_half(&self, spans: &[SpanId]) -> Result<(), SelectionError> {
-        for span in spans {
-            if let Some((left, _)) = self.unit(*span).find(|(part, _)| spans.binary_search(part).is_err()) {
-                return Err(SelectionError::HalfAnExchange { span: *span, left });
-            }
-        }
-        Ok(())
     }
 
     /// Whether a unit is a candidate of a pass: offered, free, and larger than the usual pointers to it.

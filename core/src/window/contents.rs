@@ -12,8 +12,10 @@ use super::{
     candidates::Class,
     gone::{Gone, Lossy},
     pointers::{Edit, Pointers},
+    reads::Reads,
     recorded::Names,
-    relations::{Exchanges, Reads},
+    relations::{Exchanges, OpenCall},
+    seals::Seals,
     table::{Entry, Residency, Table},
 };
 use crate::{
@@ -23,7 +25,6 @@ use crate::{
     journal::{self, Event, TombstoneRecord},
     kind::{Derived, Kind},
     pointer::{Fold, Line},
-    span::Part,
 };
 
 /// Whether a commit is under way.
@@ -90,8 +91,9 @@ pub struct Contents {
     pub(crate) changes: u64,
     /// Grows with those of them that do more than add a span at the end.
     pub(crate) edits: u64,
-    /// Spans that a later read of the same subject took the place of.
+    /// What spans observed, and which superseded which.
     pub(crate) reads: Reads,
+    pub(crate) seals: Seals,
     /// The most that deciding may cost, where the struct's policy says.
     pub(crate) max_decision: Option<u64>,
     /// What a candidate's line in an index usually takes, in tokens.
@@ -153,6 +155,7 @@ impl Contents {
             lossy: None,
             exchanges: Exchanges::default(),
             reads: Reads::default(),
+            seals: Seals::default(),
             trusts_estimates: episode.trusts_estimates,
             cache: None,
             changes: 0,
@@ -201,9 +204,9 @@ impl Contents {
         if let Some(budget) = self.budget.map(Budget::room).filter(|budget| tokens > *budget) {
             return Err(PushError::LargerThanBudget { lane: spec.name(), tokens, budget });
         }
-        self.exchanges.takes(&span.part).map_err(|call| PushError::Unasked { lane: spec.name(), call })?;
+        let part = span.placed().ok_or(PushError::NotSaid { lane: spec.name() })?;
+        self.exchanges.takes(&part).map_err(|call| PushError::Unasked { lane: spec.name(), call })?;
         let name = span.name.map(|name| self.names.intern(name)).transpose()?;
-        let exchange = span.part != Part::None;
         let id = self.enter(Entry {
             text: span.content.is_text(),
             content: Some(span.content),
@@ -218,11 +221,17 @@ impl Contents {
             residency: Residency::Resident,
             durable: false,
             offered: false,
-            exchange,
+            exchange: part.is_of_exchange(),
         });
         self.newest = self.pushed_tokens;
-        self.exchanges.enter(id, span.part);
-        self.reads.enter(id, span.reads, span.failed);
+        if part.seal() == Some(true) {
+            self.seals.enter(id);
+        }
+        self.exchanges.enter(id, part);
+        // A failed read supersedes nothing.
+        if let Some(subject) = span.reads.filter(|_| !span.failed) {
+            self.observed(id, subject);
+        }
         self.fresh.push(id);
         Ok(id)
     }
@@ -270,8 +279,8 @@ impl Contents {
         if !entry.exchange || !self.exchanges.is_pending(span) {
             return Ok(());
         }
-        match self.exchanges.pending(span) {
-            Some(call) => Err(SelectionError::Pending { span, call: call.clone() }),
+        match self.waits_for(span) {
+            Some(OpenCall { span: turn, call, age }) => Err(SelectionError::Pending { span, turn, call, age }),
             None => Ok(()),
         }
     }
@@ -424,6 +433,7 @@ impl Contents {
     /// Takes a span's text out; the pointer or summary that stands in its place is in the store already.
     pub(crate) fn leave(&mut self, span: SpanId, residency: Residency) {
         self.edited();
+        self.unseal(span);
         if let Some((entry, was_resident)) = self.table.move_to(span, residency) {
             entry.content = None;
             if was_resident {
@@ -446,6 +456,8 @@ impl Contents {
     /// A span takes its place again.
     pub(crate) fn back(&mut self, span: SpanId) {
         self.edited();
+        self.unseal(span);
+        self.reads.came_back(span);
         let notice = self.gone.get(&span).map(|gone| u64::from(gone.count.tokens()));
         let residency = if notice.is_some() { Residency::Discarded } else { Residency::Resident };
         if let Some((entry, _)) = self.table.move_to(span, residency) {

@@ -68,6 +68,7 @@ impl<'w, St> Operation<'w, St> for Discard {
         let Self { lane, span, mutation } = self;
         contents.is_lane_of::<Evictable>(lane)?;
         contents.select(&[span], lane, Residency::Resident)?;
+        contents.no_seal_torn(&[span])?;
         let entry = contents.entry(span)?;
         if let Some(holder) = contents.in_store(span, entry) {
             return Err(DiscardError::InStore { span, holder });

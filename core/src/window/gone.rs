@@ -68,6 +68,7 @@ impl Contents {
             self.certainty = self.certainty.max(count.certainty());
         }
         self.fresh.retain(|fresh| *fresh != span);
+        self.reads.removed(span);
         self.mark_lossy(Loss::Mutated, format!("removed for good: {}", mutation.reason));
     }
 

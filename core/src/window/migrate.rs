@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{candidates::Class, contents::Contents};
+use super::{candidates::Class, contents::Contents, table::Entry};
 use crate::{
-    LaneSpec, ResumeError, TokenCounter, Unexplained,
+    LaneSpec, ResumeError, SpanId, TokenCounter, Unexplained,
     journal::{Event, LaneRecord},
     kind::{Derived, Kind as _},
     state::recorded,
@@ -236,11 +236,24 @@ impl Contents {
 
     /// Other lanes; `to` has for each lane of before the one it became.
     pub(crate) fn migrate(&mut self, lanes: &'static [LaneSpec], to: &[Option<u16>]) {
-        for (_, entry) in self.table.iter_mut() {
-            entry.lane = to.get(usize::from(entry.lane)).copied().flatten().unwrap_or(entry.lane);
+        let became = |lane| to.get(usize::from(lane)).copied().flatten().unwrap_or(lane);
+        if let Some(place) = self.first_renamed(lanes, became) {
+            self.unseal(place);
         }
+        for (_, entry) in self.table.iter_mut() {
+            entry.lane = became(entry.lane);
+        }
+        self.reads.migrate(became);
         self.edited();
         self.with_lanes(lanes);
+    }
+
+    /// The first place of a pointer that names its lane, which has another name now.
+    fn first_renamed(&self, lanes: &[LaneSpec], became: impl Fn(u16) -> u16) -> Option<SpanId> {
+        let name = |lanes: &[LaneSpec], lane: u16| lanes.get(usize::from(lane)).map(LaneSpec::name);
+        let renamed = |entry: &Entry| name(self.lanes, entry.lane) != name(lanes, became(entry.lane));
+        let pointers = self.pointers.iter().map(|(first, _)| first);
+        pointers.filter(|first| self.table.get(*first).is_some_and(renamed)).map(|first| self.shown_at(first)).min()
     }
 
     pub(crate) fn spans_in(&self, lane: usize) -> u64 {

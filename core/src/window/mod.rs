@@ -1,5 +1,6 @@
 //! The window: it owns the text, lends typed handles, and changes only after the store said yes.
 
+mod abandon;
 pub(crate) mod candidates;
 mod close;
 pub(crate) mod contents;
@@ -12,6 +13,7 @@ mod migrate;
 pub(crate) mod pointers;
 mod policy;
 mod prune;
+mod reads;
 mod rebuild;
 mod recall;
 mod recorded;
@@ -22,6 +24,7 @@ mod relations;
 mod render;
 mod restore;
 mod resume;
+mod seals;
 pub(crate) mod step;
 mod summarize;
 pub(crate) mod table;
@@ -31,8 +34,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use self::{contents::Contents, gone::Lossy};
 pub use self::{
+    abandon::{Abandon, Abandonment},
     contents::Derivation,
     discard::{Discard, Mutation},
     evict::{Evict, Selection},
@@ -46,16 +49,19 @@ pub use self::{
         LargestToolOutput, Offer, OldestFirst, Outcome, Pass, Preview, Proposal, ProposalError, Refusal, Report, Stale,
         SupersededReads, Undo,
     },
+    reads::Contradiction,
     recall::{AnswerRecall, Recall, RecallReply, Recalled},
     recover::Recovered,
     redact::{Authority, Redact, Redacted},
     reground::Reground,
+    relations::{OpenCall, ResultState},
     render::{Message, Shown},
     restore::Restore,
     resume::{Uncommitted, Unsaved},
     step::{Operation, Step},
     summarize::{Escalation, Finish, ModelAnswer, Summarize, SummaryText},
 };
+use self::{contents::Contents, gone::Lossy};
 pub(crate) use self::{prune::strategy_named, step::at_once};
 use crate::{
     Accounting, Budget, ByteEstimate, CachePrice, Certainty, CommitError, ContextState, Episode, JournalError,

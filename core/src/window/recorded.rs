@@ -27,7 +27,7 @@ impl Contents {
             sha256,
             bytes: u64::try_from(bytes).unwrap_or(u64::MAX),
             text: entry.text,
-            part: self.exchanges.part(span).cloned().unwrap_or_default(),
+            part: self.part(span),
             reads: self.reads.subject(span).cloned(),
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     Window,
     contents::{Commit, Contents},
+    relations::Exchanges,
     step,
     table::Residency,
 };
@@ -109,7 +110,7 @@ impl Contents {
         self.recalls.clone_from(&old.recalls);
         self.keep_names_and_notes(&old);
         self.lossy = self.lossy.take().or(old.lossy.take());
-        let mut moved = BTreeMap::new();
+        let (changed, mut moved) = (self.first_change(&old), BTreeMap::new());
         for span in &old.fresh {
             let Some(entry) = old.table.get(*span) else { continue };
             let there = self.table.get(*span).map(|entry| entry.residency);
@@ -127,13 +128,36 @@ impl Contents {
                 moved.insert(*span, id);
             }
         }
+        self.relate_again(old, &moved, changed);
+        moved.into_iter().collect()
+    }
+
+    /// What the spans are to each other, with those that the log does not have; something `changed` before they entered, or
+    /// not.
+    fn relate_again(&mut self, old: Self, moved: &BTreeMap<SpanId, SpanId>, changed: Option<SpanId>) {
         let number = |span| moved.get(&span).copied().unwrap_or(span);
-        (self.exchanges, self.reads) = (old.exchanges.renumbered(number), old.reads.renumbered(number));
+        let mut parts = std::mem::take(&mut self.exchanges).into_parts();
+        parts.extend(old.exchanges.into_parts().into_iter().map(|(span, part)| (number(span), part)));
+        self.exchanges = Exchanges::of(parts);
         for span in self.exchanges.spans() {
             if let Some(entry) = self.table.get_mut(span) {
                 entry.exchange = true;
             }
         }
-        moved.into_iter().collect()
+        let mut reads = old.reads.renumbered(number);
+        reads.keep_away(|span| self.is_away(span));
+        self.reads = reads;
+        let stays = |span: &&SpanId| old.seals.is_intact(**span) && changed.is_none_or(|place| **span < place);
+        // One that has another number now has something before it that was not there.
+        for span in self.fresh.iter().filter(stays) {
+            self.seals.enter(*span);
+        }
+    }
+
+    /// The first place at which the log shows something else than the window did.
+    fn first_change(&self, old: &Self) -> Option<SpanId> {
+        let both = self.table.iter().zip(old.table.iter());
+        let changed = both.filter(|((_, new), (_, old))| new.residency != old.residency);
+        changed.map(|((span, _), _)| self.shown_at(span).min(old.shown_at(span))).min()
     }
 }

@@ -79,6 +79,7 @@ impl<'w, St> Operation<'w, St> for Redact {
         let Self { lane, spans: named, mutation, authority } = self;
         let digests = contents.redactable(&named, lane)?;
         let spans = contents.holders(&digests);
+        contents.no_seal_torn(&spans.iter().map(|(span, _)| *span).collect::<Vec<_>>())?;
         if authority.is_none() {
             contents.none_protected(&named, &spans)?;
         }
@@ -112,7 +113,7 @@ impl<'w, St> Operation<'w, St> for Redact {
 
 impl Contents {
     /// SHA-256 of a span's bytes, whether the store has them or not.
-    fn digest(&self, span: SpanId) -> Option<Digest> {
+    pub(super) fn digest(&self, span: SpanId) -> Option<Digest> {
         let entry = self.table.get(span)?;
         if entry.durable {
             return Some(entry.digest);
@@ -191,7 +192,7 @@ impl Contents {
                 && of(subject).is_some_and(|source| spans.binary_search(&source).is_ok())
         };
         let subjects = self.reads.subjects().filter(|(span, _)| !self.gone.contains_key(span));
-        subjects.filter(|(span, subject)| recalled(span, subject)).map(|(span, _)| *span).collect()
+        subjects.filter(|(span, subject)| recalled(span, subject)).map(|(span, _)| span).collect()
     }
 
     /// The summaries that were made from any of these, directly or not, and stay.

@@ -4,9 +4,10 @@ use std::{iter::Peekable, sync::Arc};
 
 use super::{
     contents::Contents,
+    relations::ResultState,
     table::{Entry, Residency},
 };
-use crate::{Content, Origin, Role, SpanId};
+use crate::{Content, Origin, Role, SpanId, span::Part};
 
 /// One message of a rendered window.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Message {
     content: Content,
     tokens: u32,
     shown: Shown,
+    seal_intact: Option<bool>,
+    result: Option<ResultState>,
 }
 
 /// What a rendered message is.
@@ -69,6 +72,18 @@ impl Message {
     pub fn shown(&self) -> Shown {
         self.shown
     }
+
+    /// Of a [sealed](crate::NewSpan::sealed) span, whether everything before it is as it was when it entered; `None` for any other.
+    /// A provider rejects a signature over what changed: where this is `false`, leave the block out whole and keep the text
+    /// beside it. What comes back heals nothing.
+    pub fn seal_intact(&self) -> Option<bool> {
+        self.seal_intact
+    }
+
+    /// Of a result, what it is to its call; `None` for what is no result of a call, or not shown itself.
+    pub fn result(&self) -> Option<ResultState> {
+        self.result
+    }
 }
 
 impl Contents {
@@ -93,7 +108,7 @@ impl Contents {
             let pointer = at(&mut pointers, span);
             messages.extend(match (entry.residency, pointer) {
                 _ if self.is_summary(span, entry) => None,
-                (Residency::Resident, _) => self.text(entry, Shown::Span(span)),
+                (Residency::Resident, _) => self.said(span, entry),
                 (Residency::Evicted, Some((last, tokens))) => Some(self.pointer(span, last, entry, tokens)),
                 (Residency::Discarded, _) => self.removed(span, entry),
                 _ => None,
@@ -120,6 +135,16 @@ impl Contents {
         }
     }
 
+    fn said(&self, span: SpanId, entry: &Entry) -> Option<Message> {
+        let message = self.text(entry, Shown::Span(span))?;
+        if !entry.exchange && !self.exchanges.is_orphan(span) {
+            return Some(message);
+        }
+        let sealed = self.exchanges.part(span).and_then(Part::seal);
+        let seal_intact = sealed.map(|_| self.seals.is_intact(span));
+        Some(Message { seal_intact, result: self.exchanges.result(span), ..message })
+    }
+
     fn text(&self, entry: &Entry, shown: Shown) -> Option<Message> {
         Some(Message {
             role: entry.role,
@@ -129,6 +154,8 @@ impl Contents {
             content: entry.content.clone()?,
             tokens: entry.tokens,
             shown,
+            seal_intact: None,
+            result: None,
         })
     }
 
@@ -151,6 +178,8 @@ impl Contents {
             content,
             tokens,
             shown,
+            seal_intact: None,
+            result: None,
         }
     }
 }

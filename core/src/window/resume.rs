@@ -139,7 +139,7 @@ impl<C: ContextState, St> Window<C, St> {
             let entry = contents.table.get(*span)?;
             let content = entry.content.clone()?;
             let name = contents.name(entry).cloned();
-            let part = contents.exchanges.part(*span).cloned().unwrap_or_default();
+            let part = contents.part(*span);
             let reads = contents.reads.subject(*span).cloned();
             let new = NewSpan::again(content.clone(), entry.origin, entry.role, name, part, reads);
             Some(Unsaved { span: *span, lane: contents.lane_name(entry), content, new })
@@ -151,13 +151,6 @@ impl<C: ContextState, St> Window<C, St> {
     /// that came later, or the record of a pass, names their number.
     pub fn missing(&self) -> Vec<SpanId> {
         self.shared.lock().gaps.iter().copied().collect()
-    }
-
-    /// Calls that have no result, oldest first: the span that made each, and the provider's id of the call. After a stop their
-    /// results may be lost, and the exchange stays pending until each has one (rule R16). Push what is known, or that it is
-    /// not.
-    pub fn open_calls(&self) -> Vec<(SpanId, std::sync::Arc<str>)> {
-        self.shared.lock().exchanges.open()
     }
 
     /// How many records the episode's log has, as far as this window knows: the number of the next one.

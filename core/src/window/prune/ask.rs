@@ -47,7 +47,7 @@ impl Contents {
             cache: self.cache_cost(tally.before),
             margin: budget.margin().max(prices.rationale),
         };
-        ask.decide().map_err(|refused| explained(refused, &tally))
+        ask.decide().map_err(|refused| self.explained(refused, &tally))
     }
 
     /// Below the trigger a pass is a choice and pays for the cache it loses; above, the space is needed.
@@ -74,8 +74,21 @@ impl Contents {
             pointers: taken(candidates.saturating_mul(prices.pointer), prices.uptake),
             ..expected.ask
         };
-        let admitted = ask.decide().map_err(|refused| explained(refused, &self.tally()))?;
+        let admitted = ask.decide().map_err(|refused| self.explained(refused, &self.tally()))?;
         Ok((admitted, index))
+    }
+
+    /// Where there is nothing to prune, says why.
+    fn explained(&self, refused: Refused, tally: &Tally) -> Refused {
+        match refused {
+            Refused::NothingToPrune { headroom, .. } => {
+                // Whatever candidates there are had no line in the index.
+                let unlisted = tally.largest(u64::MAX).1;
+                let held = Held { unlisted, calls: self.open_calls(), ..tally.held.clone() };
+                Refused::NothingToPrune { headroom, held }
+            }
+            other => other,
+        }
     }
 
     /// Books what a decision took; `taken` of what was offered, where the answer was accepted.
@@ -87,18 +100,6 @@ impl Contents {
     pub(super) fn refused(&mut self, refused: &Refused) -> u32 {
         let (at, utilization, changes) = (self.pushed_tokens, self.request(), self.changes);
         self.ledger.refused(at, utilization, changes, refused.reason())
-    }
-}
-
-/// Where there is nothing to prune, says why.
-fn explained(refused: Refused, tally: &Tally) -> Refused {
-    match refused {
-        Refused::NothingToPrune { headroom, .. } => {
-            // Whatever candidates there are had no line in the index.
-            let held = Held { unlisted: tally.largest(u64::MAX).1, ..tally.held };
-            Refused::NothingToPrune { headroom, held }
-        }
-        other => other,
     }
 }
 

@@ -155,7 +155,7 @@ pub enum FallBackError {
     /// Even without all that may leave, the request is too large.
     #[error(
         "unfittable: {needed} tokens are left when all that may leave has left, and the limit is {budget}; of these, fixed {fixed}, {held}: \
-         raise the budget, close what is pending, split the newest span, or declare less as instruction or pinned"
+         raise the budget, close what is pending or abandon its calls, split the newest span, or declare less as instruction or pinned"
     )]
     Unfittable {
         /// What the request would still take, in tokens.

@@ -10,7 +10,7 @@ use super::{Proposal, Report};
 use crate::{
     ApplyError, FallBackError, Origin, SpanId, SummarizeError, TokenCounter,
     accounting::{Note, PassRecord},
-    gate::Refused,
+    gate::{Held, Refused},
     policy::Act,
     window::{
         Operation, Shared,
@@ -130,12 +130,17 @@ pub enum FellBack {
     /// Nothing had to leave: the request is below the trigger. Nothing was written.
     Unneeded,
     /// The request is at or above the trigger, within the limit, and nothing is left that may leave: nothing was written.
-    /// Push what a pending exchange lacks, raise the budget, or stop.
-    Unchanged,
+    /// Push what a pending exchange lacks, or abandon its calls, raise the budget, or stop.
+    Unchanged {
+        /// What stays, and why.
+        held: Held,
+    },
     /// As the last time, and nothing changed since: asking again and again is a loop. Push, raise the budget, or stop.
     NoProgress {
         /// What the gate said.
         refused: Refused,
+        /// What stays, and why.
+        held: Held,
     },
     /// Spans left, in this order: no more than needed.
     Freed(Report),
@@ -166,8 +171,10 @@ impl<'w, St, B: Fallback> Operation<'w, St> for FallBack<B> {
 
     fn apply(effect: Freeing, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> FellBack {
         match effect {
-            Freeing::Nothing(refused) if contents.ledger.idle(contents.changes) => FellBack::NoProgress { refused },
-            Freeing::Nothing(_) => contents.idle_as(),
+            Freeing::Nothing(refused) if contents.ledger.idle(contents.changes) => {
+                FellBack::NoProgress { refused, held: contents.kept_back(&contents.in_order::<B>()) }
+            }
+            Freeing::Nothing(_) => contents.idle_as::<B>(),
             Freeing::Change(change) => {
                 let (change, pass) = *change;
                 contents.ledger.book(Note::FellBack { strategy: B::NAME.into(), pass: pass.clone() });
@@ -184,9 +191,9 @@ struct Reached {
 }
 
 impl Contents {
-    fn idle_as(&self) -> FellBack {
+    fn idle_as<B: Fallback>(&self) -> FellBack {
         let due = self.budget.is_some_and(|budget| self.request() >= budget.trigger());
-        if due { FellBack::Unchanged } else { FellBack::Unneeded }
+        if due { FellBack::Unchanged { held: self.kept_back(&self.in_order::<B>()) } } else { FellBack::Unneeded }
     }
 
     /// What leaves: the fewest units, in order, that bring the request below the trigger; with protected lanes only as
@@ -322,14 +329,18 @@ impl Contents {
     }
 
     fn unfittable(&self, needed: u64, budget: u64, left: &[Unit]) -> FallBackError {
-        let mut held = self.tally().held;
         let fixed = self.budget.map_or(0, |budget| budget.fixed());
+        let held = Held { protected: 0, ..self.kept_back(left) };
+        FallBackError::Unfittable { needed, budget, fixed, held }
+    }
+
+    /// Why the rest stays where these units are all that may leave.
+    fn kept_back(&self, left: &[Unit]) -> Held {
         // Whatever may leave has left, but for what its pointer outweighs.
         let left: HashSet<_> = left.iter().map(|unit| unit.span).collect();
         let small = self.units().filter(|unit| leaves(unit) && !left.contains(&unit.span));
-        held.small = small.fold(0, |sum, unit| sum.saturating_add(unit.tokens));
-        (held.protected, held.rationales) = (0, 0);
-        FallBackError::Unfittable { needed, budget, fixed, held }
+        let small = small.fold(0_u64, |sum, unit| sum.saturating_add(unit.tokens));
+        Held { small, rationales: 0, calls: self.open_calls(), ..self.tally().held }
     }
 }
 
