@@ -27,18 +27,21 @@ impl Seen {
         note("accounting", &window.accounting());
         note("prices", &window.prices());
         note("open calls", &window.open_calls());
+        note("orphans", &window.orphans());
+        note("contradictions", &window.contradictions());
         note("missing", &window.missing());
         note("tombstones", &now(window.tombstones_async()).map(|found| found.map_err(|error| error.to_string())));
         for (at, message) in window.render().iter().enumerate() {
             let of = (message.role(), message.origin(), message.lane(), message.name(), message.tokens());
-            note(&format!("message {at:05}"), &(message.shown(), of, message.content()));
+            let standing = (message.result(), message.seal_intact());
+            note(&format!("message {at:05}"), &(message.shown(), of, message.content(), standing));
         }
         for span in spans(window) {
             let recalled = now(window.recall(span)).map(|recalled| match recalled {
                 Ok(recalled) => Ok(recalled.content().clone()),
                 Err(error) => Err(error.to_string()),
             });
-            note(&format!("{span}"), &(recalled, window.derivation(span)));
+            note(&format!("{span}"), &(recalled, window.derivation(span), window.superseded_by(span)));
         }
         let lanes = window.lanes();
         note("advice", &lanes.advice());

@@ -111,27 +111,12 @@ impl Reads {
         }
     }
 
-    /// The same observations under other numbers, in the same order.
-    pub(crate) fn renumbered(&self, number: impl Fn(SpanId) -> SpanId) -> Self {
-        let mut new = Self::default();
-        for (span, subject) in &self.subjects {
-            new.enter(number(*span), subject.clone());
-        }
-        new.unresolved = self.unresolved.iter().map(|(older, newer)| (number(*older), number(*newer))).collect();
-        new
-    }
-
     /// The same observations in other lanes; what one lane observes of a subject is in one order, also where two became one.
     pub(crate) fn migrate(&mut self, lane: impl Fn(u16) -> u16) {
         self.observed.clear();
         for (span, (old, subject)) in std::mem::take(&mut self.subjects) {
             self.enter(span, (lane(old), subject));
         }
-    }
-
-    /// Keeps the pairs whose older one is still away.
-    pub(crate) fn keep_away(&mut self, is_away: impl Fn(SpanId) -> bool) {
-        self.unresolved.retain(|(older, _)| is_away(*older));
     }
 }
 
@@ -147,7 +132,7 @@ impl Contents {
     }
 
     /// Whether a span left and can come back.
-    pub(crate) fn is_away(&self, span: SpanId) -> bool {
+    fn is_away(&self, span: SpanId) -> bool {
         let residency = self.table.get(span).map(|entry| entry.residency);
         matches!(residency, Some(Residency::Evicted | Residency::Replaced))
     }

@@ -144,13 +144,18 @@ impl Contents {
                 entry.exchange = true;
             }
         }
-        let mut reads = old.reads.renumbered(number);
-        reads.keep_away(|span| self.is_away(span));
-        self.reads = reads;
-        let stays = |span: &&SpanId| old.seals.is_intact(**span) && changed.is_none_or(|place| **span < place);
+        // What left in the commit is not seen any more by whoever reads these.
+        for span in &old.fresh {
+            if let Some(subject) = old.reads.subject(*span).filter(|_| self.reads.subject(number(*span)).is_none()) {
+                self.observed(number(*span), subject.clone());
+            }
+        }
         // One that has another number now has something before it that was not there.
-        for span in self.fresh.iter().filter(stays) {
-            self.seals.enter(*span);
+        let same = |span: SpanId| !moved.contains_key(&span) && changed.is_none_or(|place| span < place);
+        for span in old.fresh.into_iter().filter(|span| old.seals.is_intact(*span) && same(*span)) {
+            if self.table.get(span).is_some_and(|entry| !entry.durable) {
+                self.seals.enter(span);
+            }
         }
     }
 
