@@ -5,7 +5,7 @@
 mod common;
 
 use common::{BYTES, HOSTILE, Migration, Outcome, SECRET, binary, empty, keepspan, made, made_twice, named};
-use keepspan::{Episode, Window};
+use keepspan::{Abandonment, Episode, NewSpan, Window};
 use serde_json::Value;
 
 /// A line of `export`, by its event.
@@ -75,6 +75,22 @@ fn the_log_tells_what_happened() -> Outcome {
     assert!(!log.out.contains(SECRET) && !log.out.contains("hunter2"));
     let json = made.run("log", &["--json"])?.json()?;
     assert_eq!(json.len() + 1, log.out.lines().count(), "a line an entry, and one for what is missing");
+    Ok(())
+}
+
+#[test]
+fn an_abandoned_call_is_told_with_its_reason() -> Outcome {
+    let made = empty()?;
+    let episode = Episode::new("e", "p").trust_estimates();
+    let mut window = Window::<Migration, _>::open(keepspan::store::open(&made.file)?, episode)?;
+    let turn = window.lanes().route(NewSpan::model("I run it.").calls(["c1"]))?;
+    window.abandon(turn, "c1", Abandonment::because("the worker died")?).wait()?;
+    drop(window);
+    let log = made.run("log", &[])?;
+    assert!(log.out.contains("call `c1` of s1 was abandoned, s2 says so: the worker died"), "{}", log.out);
+    let lines = made.run("export", &[])?.json()?;
+    let told = event(&lines, "abandoned").ok_or("it is exported")?;
+    assert_eq!((&told["turn"], &told["call"], &told["result"]["span"]), (&1.into(), &"c1".into(), &2.into()));
     Ok(())
 }
 

@@ -173,7 +173,7 @@ pub struct NewSpan {
     pub(crate) role: Role,
     pub(crate) name: Option<Arc<str>>,
     pub(crate) failed: bool,
-    pub(crate) part: Part,
+    part: Part,
     /// The label of the turn that it is a part of.
     turn: Option<Arc<str>>,
     sealed: bool,
@@ -348,8 +348,8 @@ impl NewSpan {
     }
 
     /// A part of the model's turn that the program calls `label`, for example by the provider's id of the message: its
-    /// reasoning, text and calls, pushed one after the other under one label, are one unit with the results of those calls. It
-    /// ends where another turn begins, so a label can be used again.
+    /// reasoning, text and calls, pushed each directly after the other under one label, are one unit with the results of those
+    /// calls. It ends with the first span that is anything else, so a label can be used again.
     pub fn turn(self, label: impl Into<Arc<str>>) -> Self {
         Self { turn: Some(label.into()), ..self }
     }
@@ -362,14 +362,18 @@ impl NewSpan {
     }
 
     /// The part it takes; `None` where it is to be a part of a turn, or sealed, and the model did not say it.
-    pub(crate) fn placed(&self) -> Option<Part> {
-        let Self { part, turn, sealed, .. } = self;
-        if turn.is_none() && !sealed {
-            return Some(part.clone());
+    pub(crate) fn placed(&mut self) -> Option<Part> {
+        let (part, label) = (std::mem::take(&mut self.part), self.turn.take());
+        if label.is_none() && !self.sealed {
+            return Some(part);
         }
-        let said = self.origin == Origin::Model && matches!(part, Part::None | Part::Calls(_));
-        let calls = || part.calls().to_vec();
-        said.then(|| Part::Turn(Turn { label: turn.clone(), calls: calls(), seal: sealed.then_some(true) }))
+        let calls = match part {
+            Part::None => Vec::new(),
+            Part::Calls(calls) => calls,
+            _ => return None,
+        };
+        let turn = Turn { label, calls, seal: self.sealed.then_some(true) };
+        (self.origin == Origin::Model).then_some(Part::Turn(turn))
     }
 
     /// What the content costs, by what it is.

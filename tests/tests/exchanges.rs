@@ -521,6 +521,8 @@ fn the_spans_of_a_turn_are_one_unit_with_its_results() -> Checked {
     let again = push(&mut window, part("m2"))?;
     let other = push(&mut window, part("m1"))?;
     same_after_resume(&*store, &mut window, wide())?;
+    let turns = History::read(&*store, &EpisodeId::new("e"))?;
+    assert_eq!(turns.turns(), [alone, next[0], again, other], "a turn is counted once");
     for unit in [vec![alone], vec![next[0], next[1], answer], vec![again], vec![other]] {
         assert_eq!(evicted(&mut window, unit[0])?, unit);
     }

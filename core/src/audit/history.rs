@@ -89,7 +89,9 @@ impl History {
             let replayed = replay.finish()?;
             spans.sort_by_key(|facts: &SpanFacts| facts.span);
             spans.dedup_by_key(|facts| facts.span);
-            let turns = spans.iter().filter(|facts| is_turn(facts)).map(|facts| facts.span).collect();
+            let goes_on = |facts: &SpanFacts| replayed.contents.exchanges.goes_on(facts.span);
+            let turns = spans.iter().filter(|facts| is_turn(facts) && !goes_on(facts));
+            let turns = turns.map(|facts| facts.span).collect();
             let (mut contents, facts) = (replayed.contents, replayed.facts);
             contents.ledger.accounting.limit = facts.ceiling.map_or(0, |ceiling| ceiling.limit);
             Ok(Self { episode: episode.clone(), contents, facts, entries, spans, turns })
@@ -145,7 +147,7 @@ impl History {
         self.contents.derivations.get(&summary)
     }
 
-    /// The model's own turns: what it said, oldest first, summaries and rationales not counted.
+    /// The model's own turns: what it said, oldest first, each by its first span, summaries and rationales not counted.
     pub fn turns(&self) -> &[SpanId] {
         &self.turns
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::{
-    ContextState, Episode, Finish, ModelAnswer, NewSpan, ResumeError, SpanId, Spans, SummaryText, Window,
+    Abandonment, ContextState, Episode, Finish, ModelAnswer, NewSpan, ResumeError, SpanId, Spans, SummaryText, Window,
     audit::History,
     span::Part,
     store::{Batch, Blob, MemoryStore, Store},
@@ -341,6 +341,35 @@ fn a_result_has_its_call() -> Outcome {
     let mut unnamed = entries;
     unnamed.iter_mut().for_each(|entry| entry.names.clear());
     assert_eq!(refusal(&store, &unnamed)?, (Some(1), Fault::Unknown { what: "tool name" }));
+    Ok(())
+}
+
+#[test]
+fn an_abandoned_call_was_open_and_the_next_span_says_so() -> Outcome {
+    let (store, entries) = log(|window| {
+        let turn = window.lanes().work.push(NewSpan::model("I run it.").calls(["call_1"]))?;
+        window.abandon(turn, "call_1", Abandonment::because("gone")?).wait()?;
+        Ok(())
+    })?;
+    let forge = |forge: fn(&mut SpanRecord)| {
+        let mut other = entries.clone();
+        change(&mut other, |event| match event {
+            Event::Abandoned { result, .. } => {
+                forge(result);
+                true
+            }
+            _ => false,
+        });
+        refusal(&store, &other)
+    };
+    let what = "a call was abandoned, and this is not what stands for it";
+    let fault = |span| (Some(1), Fault::Contradicts { span, what });
+    assert_eq!(forge(|result| result.part = Part::None)?, fault(s(2)));
+    assert_eq!(forge(|result| result.sha256 = None)?, fault(s(2)));
+    assert_eq!(forge(|result| result.span = s(3))?, fault(s(3)));
+    let what = "it is the result of a call that nobody made";
+    let other = forge(|result| result.part = Part::Lost(s(1), "call_2".into()))?;
+    assert_eq!(other, (None, Fault::Contradicts { span: s(2), what }));
     Ok(())
 }
 

@@ -191,7 +191,7 @@ impl Contents {
     }
 
     /// Takes a counted span in. The only way text enters a window.
-    pub(crate) fn push(&mut self, lane: u16, span: NewSpan, count: TokenCount) -> Result<SpanId, PushError> {
+    pub(crate) fn push(&mut self, lane: u16, mut span: NewSpan, count: TokenCount) -> Result<SpanId, PushError> {
         // A summary without sources is none, whatever the handle's type says (rule R5).
         let spec = self.lane(lane).filter(|lane| lane.kind() != Derived::ID).ok_or(PushError::NoLane)?;
         if self.commit == Commit::Running {

@@ -227,6 +227,11 @@ impl Exchanges {
         }
     }
 
+    /// Whether a turn began in an earlier span.
+    pub(crate) fn goes_on(&self, span: SpanId) -> bool {
+        matches!(self.part(span), Some(Part::Turn(_))) && self.first.contains_key(&span)
+    }
+
     /// Whether it is the result of a call that never was in the window.
     pub(crate) fn is_orphan(&self, span: SpanId) -> bool {
         !self.orphans.is_empty() && self.orphans.contains(&span)
