@@ -211,6 +211,15 @@ impl Replay {
                 }
                 contents.migrate(lanes, &to);
             }
+            // What actions there were is for the audit: whether one was done, the store's claims say.
+            Event::Intended(record) => {
+                let lanes = &self.contents.lanes;
+                if record.requires.iter().any(|lane| usize::from(*lane) >= lanes.len()) {
+                    return Err(Fault::Unknown { what: "lane" });
+                }
+                record.evidence.iter().chain(&record.consent).try_for_each(|span| self.row(*span).map(|_| ()))?;
+            }
+            Event::Ended { .. } | Event::Doubted { .. } => {}
             Event::Booked { note, written } => {
                 self.contents.ledger.replay(&note);
                 self.written.extend(written);
