@@ -1,12 +1,12 @@
 //! What is done to the world outside: an action names the lanes that its correctness depends on, runs only on a permit,
 //! and once only for its signature (rules R17 to R20).
 
-mod canonical;
+pub mod canonical;
 mod signature;
 
 pub use self::{
-    canonical::{Canon, Canonical},
-    signature::Signature,
+    canonical::{Bytes, Canon, Canonical},
+    signature::{NotASignature, Signature},
 };
 use crate::{
     ContextState, Field, Lane,
