@@ -34,7 +34,7 @@ pub mod tool;
 mod window;
 
 #[cfg(feature = "derive")]
-pub use keepspan_macros::{ContextState, policy};
+pub use keepspan_macros::{Action, Canonical, ContextState, policy};
 #[cfg(feature = "tiktoken")]
 pub use tokens::{Cl100k, O200k};
 
@@ -78,7 +78,9 @@ pub mod __private {
     pub use core;
 
     pub use crate::{
-        Budget, ContextState, Field, Lane, LaneSpec, Limits, Spans, kind,
+        Action, Budget, Canonical, ContextState, Field, Lane, LaneSpec, Limits, Spans,
+        action::{Canon, Held, Requirement, consent, effect},
+        kind,
         policy::{Governed, Permits, Policy, Terms, Unrestricted, acts, build::*},
         window::Lender,
     };
@@ -87,4 +89,6 @@ pub mod __private {
     pub type Str = &'static str;
     /// [`Field::AT`].
     pub type At = (u16, Str);
+    /// What [`Action::check`] gives.
+    pub type Checked = Result<(), String>;
 }

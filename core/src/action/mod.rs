@@ -2,7 +2,7 @@
 //! and once only for its signature (rules R17 to R20).
 
 mod ask;
-mod canonical;
+pub mod canonical;
 mod denial;
 mod error;
 mod failure;
@@ -13,7 +13,7 @@ mod signature;
 
 pub(crate) use self::record::{Ending, FailureRecord};
 pub use self::{
-    canonical::{Canon, Canonical},
+    canonical::{Bytes, Canon, Canonical},
     denial::{Denial, Held},
     error::{PermitError, RunError},
     failure::Failure,
@@ -21,7 +21,7 @@ pub use self::{
         AcceptLossy, Attempt, Done, FailedAttempt, NotPermitted, Override, Permission, Settlement, Tried, Withheld,
     },
     permit::{End, Granted, Permit},
-    signature::Signature,
+    signature::{NotASignature, Signature},
 };
 use crate::{
     ContextState, Field, Lane,
