@@ -133,3 +133,25 @@ fn failures_without_effect_hold_and_others_are_uncertain() -> Outcome {
     assert!(matches!(window.tried(alter.signature())?, Tried::Never { before: Some(_) }));
     Ok(())
 }
+
+#[test]
+fn what_an_action_gave_is_verified_with_the_rest() -> Outcome {
+    use keepspan::{EpisodeId, audit, store::Store};
+
+    let store = std::sync::Arc::new(keepspan_tests::Faulty::default());
+    let mut window = Window::<Migration, _>::open(store.clone(), Episode::new("one", "p1"))?;
+    let schema = window.lanes().route(NewSpan::tool("describe", "users.id BIGINT"))?;
+    window.lanes().target.push(NewSpan::human("staging, not production"))?;
+    let evidence = window.lanes().schema.cite(schema)?;
+    let alter = Alter { table: "users" };
+    let done = window.permit(&alter)?.fresh()?.justified_by(&evidence)?.run(|_| Ok::<_, Failure>("altered"))?;
+    let verified = audit::verify(&store, &EpisodeId::new("one"), |_| {});
+    assert_eq!((verified.blobs, verified.faults.len()), (3, 0), "{:?}", verified.faults);
+    let sealing = keepspan::store::Batch::new(EpisodeId::new("other"), 0, vec![], vec![vec![1]]);
+    Store::commit(&*store, &sealing.sealing(vec![done.sha256()]))?;
+    // Another episode redacted the same text: the action is done all the same, and nothing is damaged.
+    assert_eq!(audit::verify(&store, &EpisodeId::new("one"), |_| {}).sealed, 1);
+    let Permission::Done(done) = window.permit(&alter)? else { panic!() };
+    assert_eq!(done.content(), None);
+    Ok(())
+}

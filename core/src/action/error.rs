@@ -94,6 +94,16 @@ pub enum RunError {
         /// Why not even that is on record; a next permit says `Uncertain` all the same.
         unrecorded: Option<CommitError>,
     },
+    /// It was done, and somebody settled the attempt meanwhile, as a permit will tell.
+    #[error(
+        "`{action}` was done, and somebody settled the attempt while it ran: ask for a permit again, and compare what it says with this outcome"
+    )]
+    Settled {
+        /// The action.
+        action: &'static str,
+        /// What it gave.
+        content: Content,
+    },
     /// It was done, and that could not be put on record: until it is settled, the attempt is uncertain.
     #[error(
         "`{action}` was done, and its outcome could not be recorded: {source}; `Window::recover` if the store did not answer, then ask for a permit again and `settle` the attempt with the outcome"

@@ -223,6 +223,7 @@ impl<'w, A: Action, St, J, K> Permit<'w, A, St, J, K> {
                         let attempt = Attempt { signature, number: attempt, intent };
                         Ok(Done { attempt, content: Some(content), sha256, time, how: None })
                     }
+                    Err(CommitError::Claimed { .. }) => Err(RunError::Settled { action: A::NAME, content }),
                     Err(source) => Err(RunError::Unrecorded { action: A::NAME, content, source }),
                 };
             }

@@ -91,6 +91,7 @@ impl Event {
     pub(crate) fn brings(&self) -> Option<Digest> {
         match self {
             Self::Externalized(span) | Self::Summarized { summary: span, .. } => span.sha256,
+            Self::Ended { ending: Ending::Done { sha256, .. }, .. } => Some(*sha256),
             _ => None,
         }
     }
