@@ -38,9 +38,10 @@ impl Digest {
         Hex::<8>::of(&self.0)
     }
 
-    fn parse(hex: &str) -> Option<Self> {
+    pub(crate) fn parse(hex: &str) -> Option<Self> {
         let mut bytes = [0_u8; 32];
-        if hex.len() != 64 || !hex.is_ascii() {
+        // `from_str_radix` would take a sign as well.
+        if hex.len() != 64 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return None;
         }
         for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
@@ -137,5 +138,6 @@ mod tests {
         assert_eq!(Digest::parse(hex), Some(digest));
         assert_eq!(Digest::parse("ba78"), None);
         assert_eq!(Digest::parse(&"g".repeat(64)), None);
+        assert_eq!(Digest::parse(&"+a".repeat(32)), None);
     }
 }

@@ -13,6 +13,7 @@ mod budget;
 mod digest;
 mod episode;
 mod error;
+pub mod evidence;
 pub mod gate;
 mod journal;
 pub mod kind;
@@ -33,13 +34,13 @@ pub mod tool;
 mod window;
 
 #[cfg(feature = "derive")]
-pub use keepspan_macros::{ContextState, policy};
+pub use keepspan_macros::{Action, Canonical, ContextState, policy};
 #[cfg(feature = "tiktoken")]
 pub use tokens::{Cl100k, O200k};
 
 pub use self::{
     accounting::{Accounting, Oscillation, PassRecord, Prices, PruneEvent},
-    action::{Action, Canonical, Signature},
+    action::{Action, Canonical, Failure, Granted, Override, Permission, Permit, Signature},
     budget::{Budget, BudgetError, Limits},
     digest::Digest,
     episode::{Episode, EpisodeId, PolicyVersion},
@@ -48,6 +49,7 @@ pub use self::{
         RecallError, RedactError, RegroundError, RestoreError, ResumeError, SelectionError, SummarizeError,
         SummaryTextError, Unexplained,
     },
+    evidence::{Consent, Evidence},
     gate::{CachePrice, CachePriceError, Refused},
     journal::{Fault, JournalError},
     memory::{Doubt, Memory, Question, Whereabouts},
@@ -61,13 +63,13 @@ pub use self::{
     },
     tombstone::Tombstone,
     window::{
-        Abandon, Abandonment, Advice, AnswerRecall, Apply, ApplyError, Authority, ChangePolicy, Contradiction,
-        Derivation, Discard, Draft, Escalation, Evict, Externalize, FallBack, FallBackError, Fallback, FellBack,
-        Fidelity, Finish, FixedTemplate, Index, Lane, LaneChange, Lanes, LargestToolOutput, Loss, Message, Migration,
-        ModelAnswer, Mutation, Offer, OldestFirst, OpenCall, Operation, Outcome, Pass, Preview, Proposal,
-        ProposalError, Recall, RecallReply, Recalled, Recovered, Redact, Redacted, Refusal, Reground, Report, Restore,
-        ResultState, Selection, Shown, Stale, Step, Summarize, SummaryText, SupersededReads, Uncommitted, Undo,
-        Unsaved, Window,
+        Abandon, Abandonment, Advice, AnswerRecall, Apply, ApplyError, Authority, ChangePolicy, Complete,
+        Contradiction, Derivation, Discard, Draft, Escalation, Evict, Externalize, FallBack, FallBackError, Fallback,
+        FellBack, Fidelity, Finish, FixedTemplate, Incomplete, Index, Lane, LaneChange, Lanes, LargestToolOutput, Loss,
+        Message, Migration, ModelAnswer, Mutation, Offer, OldestFirst, OpenCall, Operation, Outcome, Pass, Preview,
+        Proposal, ProposalError, Recall, RecallReply, Recalled, Recovered, Redact, Redacted, Refusal, Reground, Report,
+        Restore, ResultState, Selection, Shown, Stale, Step, Summarize, SummaryText, SupersededReads, Uncommitted,
+        Undo, Unsaved, Window,
     },
 };
 
@@ -77,7 +79,9 @@ pub mod __private {
     pub use core;
 
     pub use crate::{
-        Budget, ContextState, Field, Lane, LaneSpec, Limits, Spans, kind,
+        Action, Budget, Canonical, ContextState, Field, Lane, LaneSpec, Limits, Spans,
+        action::{Canon, Held, Requirement, consent, effect},
+        kind,
         policy::{Governed, Permits, Policy, Terms, Unrestricted, acts, build::*},
         window::Lender,
     };
@@ -86,4 +90,6 @@ pub mod __private {
     pub type Str = &'static str;
     /// [`Field::AT`].
     pub type At = (u16, Str);
+    /// What [`Action::check`] gives.
+    pub type Checked = Result<(), String>;
 }

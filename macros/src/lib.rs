@@ -1,5 +1,6 @@
 //! The macros of `keepspan`. Use them through that crate, which re-exports them.
 
+mod action;
 mod check;
 mod errors;
 mod expand;
@@ -99,6 +100,82 @@ pub fn context_state(input: proc_macro::TokenStream) -> proc_macro::TokenStream 
     expand::derive(input).into()
 }
 
+/// Makes a struct with named fields, or with none, a request that changes the world outside: what its signature is made of,
+/// and what has to be in the window before it runs.
+///
+/// ```text
+/// #[derive(Action)]
+/// #[action(state = Migration, requires(schema, target), destructive, consent, check = agrees)]
+/// struct AlterColumn {
+///     table: String,
+///     #[signature(with = lower_case)]    column:   String,
+///     #[signature(name = "to")]          new_type: String,
+///     #[signature(skip)]                 asked_at: SystemTime,
+/// }
+///
+/// fn agrees(request: &AlterColumn, held: &Held<'_>) -> Result<(), String> { .. }
+/// ```
+///
+/// # On the struct: `#[action(..)]`
+///
+/// | key | meaning | default |
+/// | --- | --- | --- |
+/// | `state = Migration` | the struct of the windows that can permit it | required |
+/// | `requires(schema, target)` | its lanes whose spans must be in the window; each of a protected kind | none |
+/// | `destructive` | it cannot be taken back, so it runs on first-hand evidence only | it can be made good |
+/// | `consent` | a person has to agree, once for each time it runs | nobody has to |
+/// | `name = "alter_column"` | what records and messages call it, and what its signature begins with | the struct's name |
+/// | `check = path` | `fn(&Self, &Held<'_>) -> Result<(), String>`: whether the required lanes speak of this very request | they do |
+/// | `crate = path` | where the library is, when the dependency has another name or is reached through a re-export | `::keepspan` |
+///
+/// # On a field: `#[signature(..)]`
+///
+/// The signature is made of the name and of every field, by the field's name, so the order of fields has no part in it.
+/// A field's type is `Canonical`: numbers, texts, options, collections, JSON values, and types that derive it.
+///
+/// | key | meaning |
+/// | --- | --- |
+/// | `skip` | it differs when the same is asked again: a clock, a nonce, a trace id |
+/// | `with = path` | `fn(&Field) -> impl Canonical` gives what stands for it |
+/// | `name = "old_name"` | its name in the signature, as it was before it was renamed |
+///
+/// Two requests are the same when their signatures are. So skip only what has no part in what the request does.
+///
+/// # What it writes
+///
+/// The impls of `Action` and `Canonical`; do not derive `Canonical` as well.
+#[proc_macro_derive(Action, attributes(action, signature))]
+pub fn action(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    action::action(input).into()
+}
+
+/// Gives a struct or an enum its canonical form, so that a request can hold it.
+///
+/// ```text
+/// #[derive(Canonical)]
+/// enum Column {
+///     Whole,
+///     #[signature(name = "Int")]  Integer { bits: u8, #[signature(skip)] seen: Instant },
+/// }
+/// ```
+///
+/// A struct with named fields is a record, `struct Id(u64)` is its one value, any other tuple struct a list, and a struct
+/// without fields an empty record. A variant without fields is the text of its name, any other a record of one entry, from
+/// its name to what it holds. The type's own name has no part in it.
+///
+/// | where | key | meaning |
+/// | --- | --- | --- |
+/// | type | `#[signature(crate = path)]` | where the library is, when it is not at `::keepspan` |
+/// | variant, named field | `#[signature(name = "old_name")]` | its name in the signature, as it was before it was renamed |
+/// | field | `#[signature(skip)]` | it is left out |
+/// | field | `#[signature(with = path)]` | `fn(&Field) -> impl Canonical` gives what stands for it |
+#[proc_macro_derive(Canonical, attributes(signature))]
+pub fn canonical(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    action::canonical(input).into()
+}
+
 /// Writes a house policy: a type that state structs name, as `#[context(policy = House)]`.
 ///
 /// ```text
@@ -134,7 +211,7 @@ pub fn context_state(input: proc_macro::TokenStream) -> proc_macro::TokenStream 
 /// | `max_decision = 2_000` | the most that deciding a pass may cost, in tokens: index and rationale, as declared and, at run time, as measured |
 /// | `crate = path` | nothing: where the library is, when not at `::keepspan` |
 ///
-/// The acts are the types that a call names: `Escalation` and `Mutation`; the fallbacks `OldestFirst`, `LargestToolOutput`,
+/// The acts are the types that a call names: `Escalation`, `Mutation`, `Authority`, `Override` and `AcceptLossy`; the fallbacks `OldestFirst`, `LargestToolOutput`,
 /// `SupersededReads` and `FixedTemplate`; and of the tools that a pass offers a model, the providers `OpenAiChat`,
 /// `OpenAiResponses`, `Anthropic`, `Gemini` and `Mcp`, and the forms `Static` and `Dynamic`.
 ///

@@ -5,7 +5,7 @@ use quote::ToTokens as _;
 use syn::{
     Attribute, Data, DeriveInput, Expr, Fields, Lit, LitStr, Meta, Path, Token, Type,
     ext::IdentExt as _,
-    parse::{ParseStream, Parser as _},
+    parse::{Parse, ParseStream, Parser as _},
     punctuated::Punctuated,
     spanned::Spanned as _,
 };
@@ -172,11 +172,12 @@ fn kind_keys(name: &str, input: ParseStream<'_>, used: &mut KindUse, errors: &mu
 /// Reads one key's value, after the key.
 pub(crate) type Take<'t> = &'t mut dyn FnMut(&Ident, ParseStream<'_>, &mut Errors) -> syn::Result<()>;
 
-/// The keys of `#[context(..)]`.
-fn entries(name: &str, attr: &Attribute, known: &[&str], errors: &mut Errors, take: Take<'_>) {
+/// The keys of an attribute, as `#[context(..)]`.
+pub(crate) fn entries(name: &str, attr: &Attribute, known: &[&str], errors: &mut Errors, take: Take<'_>) {
     let Meta::List(list) = &attr.meta else {
-        let expected = listed(known.iter().copied());
-        errors.at(attr.path().span(), format!("`{name}`: `#[context(..)]` takes a list, expected one of: {expected}"));
+        let (path, expected) = (attr.path(), listed(known.iter().copied()));
+        let attribute = path.get_ident().map(Ident::to_string).unwrap_or_default();
+        errors.at(path.span(), format!("`{name}`: `#[{attribute}(..)]` takes a list, expected one of: {expected}"));
         return;
     };
     let parser = |input: ParseStream<'_>| {
@@ -273,6 +274,27 @@ fn strings(
         twice(key, name, errors);
     }
     Ok(())
+}
+
+/// Values between parentheses, at least one.
+pub(crate) fn list<T: Parse>(
+    key: &Ident,
+    input: ParseStream<'_>,
+    example: &str,
+    name: &str,
+) -> syn::Result<Punctuated<T, Token![,]>> {
+    let wrong = |at| syn::Error::new(at, format!("`{name}`: `{key}` takes a list, as {example}"));
+    if !input.peek(syn::token::Paren) {
+        return Err(wrong(key.span()));
+    }
+    let content;
+    syn::parenthesized!(content in input);
+    let values = Punctuated::parse_terminated(&content).map_err(|error| {
+        // What is left unread would be a second error.
+        let _ = content.parse::<TokenStream>();
+        wrong(error.span())
+    })?;
+    if values.is_empty() { Err(wrong(key.span())) } else { Ok(values) }
 }
 
 /// A number of tokens. What syn accepts as an expression depends on which of its features a build turns on, so only the forms

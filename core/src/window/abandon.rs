@@ -1,10 +1,11 @@
 //! Abandon: a call whose result will not come is closed, and its exchange says so (rule R16).
 
-use std::{marker::PhantomData, sync::Arc};
+use std::sync::Arc;
 
 use super::{
-    Externalize, Operation, Shared, Step, Window,
+    Operation, Shared, Step, Window,
     contents::Contents,
+    externalize::{externalized, fresh_plan},
     step::Plan,
     summarize::{entry, sealed},
     table::Entry,
@@ -32,17 +33,11 @@ impl Abandonment {
 }
 
 /// Closes a call as lost; see [`Window::abandon`]. Gives the span that stands for its result.
-pub struct Abandon<C> {
+#[derive(Debug)]
+pub struct Abandon {
     turn: SpanId,
     call: Arc<str>,
     reason: String,
-    state: PhantomData<fn() -> C>,
-}
-
-impl<C> std::fmt::Debug for Abandon<C> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Abandon").field("turn", &self.turn).field("call", &self.call).finish_non_exhaustive()
-    }
 }
 
 impl<C: ContextState, St> Window<C, St> {
@@ -58,8 +53,8 @@ impl<C: ContextState, St> Window<C, St> {
         turn: SpanId,
         call: impl Into<Arc<str>>,
         Abandonment(reason): Abandonment,
-    ) -> Step<'_, St, Abandon<C>> {
-        Step::new(&self.shared, Abandon { turn, call: call.into(), reason, state: PhantomData })
+    ) -> Step<'_, St, Abandon> {
+        Step::new(&self.shared, Abandon { turn, call: call.into(), reason })
     }
 }
 
@@ -72,7 +67,7 @@ pub struct Abandoned {
     part: Part,
 }
 
-impl<'w, C: ContextState + 'w, St: 'w> Operation<'w, St> for Abandon<C> {
+impl<'w, St> Operation<'w, St> for Abandon {
     type Output = SpanId;
     type Error = AbandonError;
     type Effect = Abandoned;
@@ -80,7 +75,7 @@ impl<'w, C: ContextState + 'w, St: 'w> Operation<'w, St> for Abandon<C> {
     const BLOBS_FIRST: bool = true;
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Abandoned>, AbandonError> {
-        let Self { turn, call, reason, .. } = self;
+        let Self { turn, call, reason } = self;
         let lane = contents.entry(turn)?.lane;
         let part = Part::Lost(turn, call);
         contents.exchanges.takes(&part).map_err(|call| AbandonError::NotOpen { turn, call })?;
@@ -97,20 +92,19 @@ impl<'w, C: ContextState + 'w, St: 'w> Operation<'w, St> for Abandon<C> {
         let span = contents.table.next_id();
         let blob = sealed(&mut entry).ok_or(SelectionError::Unrecorded { span })?;
         let result = SpanRecord { part: part.clone(), ..contents.span_record(span, &entry, Some(*blob.digest())) };
-        let Plan { mut events, mut blobs, effect: externalized, .. } =
-            <Externalize<C> as Operation<'w, St>>::plan(Externalize::new(), contents, counter)?;
+        let Plan { mut events, mut blobs, effect: externalized, .. } = fresh_plan(contents);
         events.push(Event::Abandoned { result, reason });
-        blobs.push((span, blob));
+        blobs.push((Some(span), blob));
         Ok(Plan { events, blobs, ..Plan::new(Abandoned { externalized, entry, part }) })
     }
 
     fn apply(
-        Abandoned { externalized, entry, part }: Abandoned,
-        fetched: Vec<Vec<u8>>,
+        Abandoned { externalized: fresh, entry, part }: Abandoned,
+        _: Vec<Vec<u8>>,
         contents: &mut Contents,
-        shared: &'w Shared<St>,
+        _: &'w Shared<St>,
     ) -> SpanId {
-        drop(<Externalize<C> as Operation<'w, St>>::apply(externalized, fetched, contents, shared));
+        externalized(&fresh, contents);
         let span = contents.enter(entry);
         contents.newest = contents.pushed_tokens;
         contents.exchanges.enter(span, part);

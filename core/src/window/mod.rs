@@ -2,7 +2,9 @@
 
 mod abandon;
 pub(crate) mod candidates;
+mod cite;
 mod close;
+mod complete;
 pub(crate) mod contents;
 mod discard;
 mod evict;
@@ -36,6 +38,7 @@ use std::{
 
 pub use self::{
     abandon::{Abandon, Abandonment},
+    complete::{Complete, Incomplete},
     contents::Derivation,
     discard::{Discard, Mutation},
     evict::{Evict, Selection},
@@ -62,7 +65,11 @@ pub use self::{
     summarize::{Escalation, Finish, ModelAnswer, Summarize, SummaryText},
 };
 use self::{contents::Contents, gone::Lossy};
-pub(crate) use self::{prune::strategy_named, step::at_once};
+pub(crate) use self::{
+    externalize::{externalized, fresh_plan},
+    prune::strategy_named,
+    step::{at_once, run},
+};
 use crate::{
     Accounting, Budget, ByteEstimate, CachePrice, Certainty, CommitError, ContextState, Episode, JournalError,
     OpenError, PolicyVersion, Prices, SpanId, TokenCounter, Tombstone,

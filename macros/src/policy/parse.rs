@@ -5,14 +5,13 @@ use syn::{
     Attribute, Path, Token,
     ext::IdentExt as _,
     parse::{Parse, ParseBuffer, ParseStream},
-    punctuated::Punctuated,
 };
 
 use super::model::{Named, Policy};
 use crate::{
     errors::Errors,
     model::{Kind, Number},
-    parse::{each_key, expression, library, listed, twice, value},
+    parse::{each_key, expression, library, list, listed, twice, value},
 };
 
 const KEYS: &[&str] = &["requires", "present", "pinned", "forbid", "max_budget", "max_decision", "crate"];
@@ -119,24 +118,4 @@ impl Parse for Pair {
         input.parse::<Token![=>]>()?;
         Ok(Self(one, input.parse()?))
     }
-}
-
-fn list<T: Parse>(
-    key: &Ident,
-    input: ParseStream<'_>,
-    example: &str,
-    name: &str,
-) -> syn::Result<Punctuated<T, Token![,]>> {
-    let wrong = |at| syn::Error::new(at, format!("`{name}`: `{key}` takes a list, as {example}"));
-    if !input.peek(syn::token::Paren) {
-        return Err(wrong(key.span()));
-    }
-    let content;
-    syn::parenthesized!(content in input);
-    let values = Punctuated::parse_terminated(&content).map_err(|error| {
-        // What is left unread would be a second error.
-        let _ = content.parse::<TokenStream>();
-        wrong(error.span())
-    })?;
-    if values.is_empty() { Err(wrong(key.span())) } else { Ok(values) }
 }
