@@ -1,4 +1,4 @@
-//@ action E0277 `std::time::Instant` has no canonical form, so no signature can be made of it
+//@ action E0277 `Instant` has no canonical form, so no signature can be made of it
 use keepspan::{Action, ContextState, Spans};
 
 #[derive(ContextState)]

@@ -2,9 +2,6 @@
 use keepspan::Canonical;
 
 #[derive(Canonical)]
-struct Point(
-    i32,
-    i32,
-);
+struct Point(i32, i32);
 
 fn main() {}

@@ -2,9 +2,6 @@
 use keepspan::Canonical;
 
 #[derive(Canonical)]
-struct Point(
-    #[signature(name = "x")] i32,
-    i32,
-);
+struct Point(#[signature(name = "x")] i32, i32);
 
 fn main() {}

@@ -1,4 +1,4 @@
-//@ action E0277 
+//@ action E0277 `String` declares no lanes, so there is no window of it
 use keepspan::{Action, ContextState, Spans};
 
 #[derive(ContextState)]
