@@ -358,6 +358,34 @@ fn lists_keep_their_order_and_sets_have_none() {
     assert_ne!(of(&((), ((), ()))), of(&((), (), ())));
 }
 
+#[derive(Canonical, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    a: &'static str,
+    #[signature(skip)]
+    b: u8,
+}
+
+#[test]
+fn entries_whose_keys_have_one_form_are_in_the_order_of_their_values() {
+    let [first, second] = [1, 2].map(|b| move |value: &'static str| (Key { a: "k", b }, value));
+    assert_eq!(of(&BTreeMap::from([first("x"), second("y")])), of(&BTreeMap::from([first("y"), second("x")])));
+    assert_ne!(of(&BTreeMap::from([first("x"), second("y")])), of(&BTreeMap::from([first("x"), second("x")])));
+}
+
+#[derive(Canonical)]
+struct Upload {
+    #[signature(with = Bytes)]
+    body: Vec<u8>,
+    #[signature(with = Vec::len)]
+    parts: Vec<SystemTime>,
+}
+
+#[test]
+fn with_gives_a_field_another_form() {
+    let upload = Upload { body: vec![1, 2], parts: vec![SystemTime::now(); 3] };
+    assert_eq!(of(&upload).to_string(), hashed("pinned", b"{s\x04bodyb\x02\x01\x02s\x05parts+\x03}"));
+}
+
 #[test]
 fn a_duration_is_a_record_and_variants_are_as_serde_writes_them() {
     assert_eq!(of(&Duration::new(3, 5)), of(&json!({ "secs": 3, "nanos": 5 })));

@@ -104,9 +104,9 @@ fn arm(variant: &Variant) -> TokenStream {
     quote!(Self::#ident { #(#bindings)* .. } => { _f.variant(#name); #content _f.close(); })
 }
 
-/// What a variant's field is bound to; no field's name makes it one of ours.
+/// What a variant's field is bound to.
 fn bound(field: &Field) -> Ident {
-    format_ident!("__{}", field.label(), span = Span::call_site())
+    format_ident!("_{}", field.position, span = Span::call_site())
 }
 
 /// Writes the fields as one value; `place` is where a field is, by reference.

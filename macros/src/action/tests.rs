@@ -395,10 +395,10 @@ fn each_shape_has_its_form() {
         )),
         [
             "Self :: B => _k :: Canonical :: canonical (\"B\" , _f) ,",
-            "Self :: C { 0 : __0 , .. } => { _f . variant (\"c\") ; _f . list () ; \
-             _k :: Canonical :: canonical (& * __0 , _f) ; _f . end () ; _f . close () ; }",
-            "Self :: D { f : __f , r#type : __type , .. } => { _f . variant (\"D\") ; _f . open () ; \
-             _f . field (\"f\" , & * __f) ; _f . field (\"type\" , & * __type) ; _f . close () ; _f . close () ; }",
+            "Self :: C { 0 : _0 , .. } => { _f . variant (\"c\") ; _f . list () ; \
+             _k :: Canonical :: canonical (& * _0 , _f) ; _f . end () ; _f . close () ; }",
+            "Self :: D { f : _0 , r#type : _1 , .. } => { _f . variant (\"D\") ; _f . open () ; \
+             _f . field (\"f\" , & * _0) ; _f . field (\"type\" , & * _1) ; _f . close () ; _f . close () ; }",
             "Self :: E { .. } => { _f . variant (\"E\") ; _f . open () ; _f . close () ; _f . close () ; }",
         ],
     );
