@@ -106,8 +106,44 @@ fn happening(happening: &Happening) -> Option<Told> {
             told(MarkKind::Change, format!("lanes migrated ({reason}): {}", lanes.join(", ")))
         }
         Happening::Pruning(event) => pruning(event),
+        Happening::Intended { .. }
+        | Happening::Done { .. }
+        | Happening::Failed { .. }
+        | Happening::NotDone { .. }
+        | Happening::Doubted { .. } => action(happening)?,
         // What a later version of the library records.
         other => plain(format!("{other:?}")),
+    })
+}
+
+/// What became of an action, and on what it was begun.
+fn action(happening: &Happening) -> Option<Told> {
+    let attempt = |number: u64| if number > 1 { format!(" (attempt {number})") } else { String::new() };
+    Some(match happening {
+        Happening::Intended { action, attempt: number, evidence, consent, repeats, lossy, .. } => {
+            let evidence = (!evidence.is_empty()).then(|| format!(", justified by {}", numbers(evidence)));
+            let consent = consent.map(|span| format!(", with consent in {span}"));
+            let repeats = repeats.as_ref().map(|reason| format!("; repeated: {reason}"));
+            let lossy = lossy.as_ref().map(|reason| format!("; on a lossy window: {reason}"));
+            let more: String = [evidence, consent, repeats, lossy].into_iter().flatten().collect();
+            told(MarkKind::Change, format!("`{action}` begins{}{more}", attempt(*number)))
+        }
+        Happening::Done { action, attempt: number, how, .. } => {
+            let how = how.as_ref().map(|how| format!(", as was found out: {how}")).unwrap_or_default();
+            told(MarkKind::Change, format!("`{action}` was done{}{how}", attempt(*number)))
+        }
+        Happening::Failed { action, attempt: number, why, refused, shown_in, .. } => {
+            let what = if *refused { "was refused" } else { "failed without effect" };
+            let span = shown_in.map(|span| format!(" ({span})")).unwrap_or_default();
+            told(MarkKind::Refusal, format!("`{action}` {what}{}: {why}{span}", attempt(*number)))
+        }
+        Happening::NotDone { action, attempt: number, how, .. } => {
+            told(MarkKind::Change, format!("`{action}` was not done{}, as was found out: {how}", attempt(*number)))
+        }
+        Happening::Doubted { action, attempt: number, why, .. } => {
+            told(MarkKind::Refusal, format!("`{action}` may have taken effect{}: {why}", attempt(*number)))
+        }
+        _ => return None,
     })
 }
 

@@ -48,6 +48,14 @@ pub enum CommitError {
         /// SHA-256 of its bytes.
         digest: Digest,
     },
+    /// A signature that the commit claims is held (rule R19): of use to whoever claims it, who is told more.
+    #[error(
+        "the signature {signature} is claimed already, and nothing was written: ask for a permit again, which says by whom"
+    )]
+    Claimed {
+        /// The signature of one attempt.
+        signature: Digest,
+    },
     /// An earlier commit was cancelled or lost its answer, so only the store knows whether it happened.
     #[error(
         "an earlier step of episode `{episode}` was cancelled or got no answer, so only the store knows whether it happened: text and recall are intact; `Window::recover` asks the store and goes on"
@@ -73,6 +81,7 @@ impl From<StoreError> for CommitError {
             StoreError::Conflict { episode, expected, found } => {
                 Self::Superseded { episode, expected, found: found.saturating_sub(1) }
             }
+            StoreError::Claimed { signature, .. } => Self::Claimed { signature },
             other => Self::Store(other),
         }
     }

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::evidence::{Cited, Raw, SecondHand, Unbacked};
+
 pub(crate) mod sealed {
     /// Keeps the set of kinds closed.
     pub trait Sealed {}
@@ -14,6 +16,9 @@ pub trait Kind: sealed::Sealed + 'static {
     const ID: KindId;
     #[doc(hidden)]
     const PINNED: bool = false;
+    /// How far a span of the lane can be trusted as evidence (rule R20).
+    #[doc(hidden)]
+    type Cited: Cited;
 }
 
 /// A kind whose text later correctness depends on: never replaced by a paraphrase (rule R3), left behind only as a
@@ -25,7 +30,7 @@ pub trait Kind: sealed::Sealed + 'static {
 pub trait Protected: Kind {}
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident $number:literal $name:literal,)*) => {
+    ($($(#[$doc:meta])* $kind:ident $number:literal $name:literal $cited:ident,)*) => {
         $(
             $(#[$doc])*
             #[derive(Debug)]
@@ -33,6 +38,7 @@ macro_rules! kinds {
             impl sealed::Sealed for $kind {}
             impl Kind for $kind {
                 const ID: KindId = KindId($name, $number);
+                type Cited = $cited;
             }
         )*
 
@@ -73,23 +79,23 @@ impl<'de> Deserialize<'de> for KindId {
 
 kinds! {
     /// System text, house rules, the live task: never leaves.
-    Instruction 0 "instruction",
+    Instruction 0 "instruction" Raw,
     /// What a later step's correctness depends on: column types as read, a version, an environment's identity.
-    Precondition 1 "precondition",
+    Precondition 1 "precondition" Raw,
     /// What must hold throughout.
-    Invariant 2 "invariant",
+    Invariant 2 "invariant" Raw,
     /// A limit the work must respect.
-    Constraint 3 "constraint",
+    Constraint 3 "constraint" Raw,
     /// "X failed because Y", a refusal, "nothing there".
-    NegativeResult 4 "negative_result",
+    NegativeResult 4 "negative_result" Raw,
     /// "production, not staging", "as of abc123": what summaries drop first.
-    ScopeQualifier 5 "scope_qualifier",
+    ScopeQualifier 5 "scope_qualifier" Raw,
     /// Diffs, exploratory reads, superseded plans.
-    Evictable 6 "evictable",
+    Evictable 6 "evictable" Raw,
     /// Text that pruning itself produced: never a candidate (rule R13).
-    Rationale 7 "rationale",
+    Rationale 7 "rationale" Unbacked,
     /// Summaries: carry their sources, and are not summarized again (rule R4).
-    Derived 8 "derived",
+    Derived 8 "derived" SecondHand,
 }
 
 /// A protected kind with `pinned`: its spans never leave.
@@ -100,6 +106,7 @@ impl<K: Protected> sealed::Sealed for Pinned<K> {}
 impl<K: Protected> Kind for Pinned<K> {
     const ID: KindId = K::ID;
     const PINNED: bool = true;
+    type Cited = Raw;
 }
 
 impl Protected for Precondition {}

@@ -13,6 +13,7 @@ mod budget;
 mod digest;
 mod episode;
 mod error;
+pub mod evidence;
 pub mod gate;
 mod journal;
 pub mod kind;
@@ -39,7 +40,7 @@ pub use tokens::{Cl100k, O200k};
 
 pub use self::{
     accounting::{Accounting, Oscillation, PassRecord, Prices, PruneEvent},
-    action::{Action, Canonical, Signature},
+    action::{Action, Canonical, Failure, Granted, Override, Permission, Permit, Signature},
     budget::{Budget, BudgetError, Limits},
     digest::Digest,
     episode::{Episode, EpisodeId, PolicyVersion},
@@ -48,6 +49,7 @@ pub use self::{
         RedactError, RegroundError, RestoreError, ResumeError, SelectionError, SummarizeError, SummaryTextError,
         Unexplained,
     },
+    evidence::{Consent, Evidence},
     gate::{CachePrice, CachePriceError, Refused},
     journal::{Fault, JournalError},
     memory::{Doubt, Memory, Question, Whereabouts},
@@ -61,12 +63,12 @@ pub use self::{
     },
     tombstone::Tombstone,
     window::{
-        Advice, AnswerRecall, Apply, ApplyError, Authority, ChangePolicy, Derivation, Discard, Draft, Escalation,
-        Evict, Externalize, FallBack, FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate, Index, Lane,
-        LaneChange, Lanes, LargestToolOutput, Loss, Message, Migration, ModelAnswer, Mutation, Offer, OldestFirst,
-        Operation, Outcome, Pass, Preview, Proposal, ProposalError, Recall, RecallReply, Recalled, Recovered, Redact,
-        Redacted, Refusal, Reground, Report, Restore, Selection, Shown, Stale, Step, Summarize, SummaryText,
-        SupersededReads, Uncommitted, Undo, Unsaved, Window,
+        Advice, AnswerRecall, Apply, ApplyError, Authority, ChangePolicy, Complete, Derivation, Discard, Draft,
+        Escalation, Evict, Externalize, FallBack, FallBackError, Fallback, FellBack, Fidelity, Finish, FixedTemplate,
+        Incomplete, Index, Lane, LaneChange, Lanes, LargestToolOutput, Loss, Message, Migration, ModelAnswer, Mutation,
+        Offer, OldestFirst, Operation, Outcome, Pass, Preview, Proposal, ProposalError, Recall, RecallReply, Recalled,
+        Recovered, Redact, Redacted, Refusal, Reground, Report, Restore, Selection, Shown, Stale, Step, Summarize,
+        SummaryText, SupersededReads, Uncommitted, Undo, Unsaved, Window,
     },
 };
 

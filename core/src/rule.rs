@@ -5,9 +5,16 @@
 //! `keepspan_rule_off` (with `keepspan_unsealed`) is set by the check in `ui-tests` alone: it takes one rule out, to show
 //! that the cases of that rule fail because of it and nothing else.
 
-use crate::kind::{
-    Constraint, Derived, Evictable, Instruction, Invariant, NegativeResult, Pinned, Precondition, Protected, Rationale,
-    ScopeQualifier,
+use crate::{
+    action::{
+        consent::{Needed, NotNeeded},
+        effect::{Destructive, Ordinary},
+    },
+    evidence::{Raw, SecondHand, Unbacked, Verified},
+    kind::{
+        Constraint, Derived, Evictable, Instruction, Invariant, NegativeResult, Pinned, Precondition, Protected,
+        Rationale, ScopeQualifier,
+    },
 };
 
 /// Lanes as lent by [`Window::lanes`](crate::Window::lanes): text may enter, nothing may leave.
@@ -250,6 +257,84 @@ mod required {
     impl<F> MayBeRequired<F> for Derived {}
 }
 
+/// R20: consent comes from a person's own words.
+#[diagnostic::on_unimplemented(
+    message = "`{F}` holds `{Self}` spans, and nobody consents in those",
+    label = "cite what the person said: a span pushed with `NewSpan::human`, by its own lane",
+    note = "a summary that says the user agreed is the summarizer's word, not the user's"
+)]
+pub trait MayConsent<F>: seal::MayConsent {}
+impl<F> MayConsent<F> for Instruction {}
+impl<F> MayConsent<F> for Precondition {}
+impl<F> MayConsent<F> for Invariant {}
+impl<F> MayConsent<F> for Constraint {}
+impl<F> MayConsent<F> for NegativeResult {}
+impl<F> MayConsent<F> for ScopeQualifier {}
+impl<F> MayConsent<F> for Evictable {}
+#[diagnostic::do_not_recommend]
+impl<F, K: Protected> MayConsent<F> for Pinned<K> {}
+#[cfg(keepspan_rule_off = "R20")]
+impl<F> MayConsent<F> for Rationale {}
+#[cfg(keepspan_rule_off = "R20")]
+impl<F> MayConsent<F> for Derived {}
+
+/// R20: a destructive action rests on first-hand evidence. `A` is the action, `E` its [effect](crate::action::effect).
+#[diagnostic::on_unimplemented(
+    message = "`{A}` is destructive, and `{Self}` evidence cannot justify it",
+    label = "cite first-hand text: re-ground a summary (`lanes.recap.reground(id)`), then cite a source of it",
+    note = "a summary says what a model made of the evidence; what was qualified in its sources may be gone"
+)]
+pub trait Justifies<A, E>: seal::Justifies<E> {}
+impl<A, E> Justifies<A, E> for Raw where Self: seal::Justifies<E> {}
+impl<A, E> Justifies<A, E> for Verified where Self: seal::Justifies<E> {}
+impl<A> Justifies<A, Ordinary> for SecondHand {}
+impl<A> Justifies<A, Ordinary> for Unbacked {}
+#[cfg(keepspan_rule_off = "R20")]
+impl<A> Justifies<A, Destructive> for SecondHand {}
+#[cfg(keepspan_rule_off = "R20")]
+impl<A> Justifies<A, Destructive> for Unbacked {}
+
+/// A permit with evidence.
+#[derive(Debug)]
+pub enum Grounded {}
+
+/// A permit without evidence.
+#[derive(Debug)]
+pub enum Ungrounded {}
+
+/// R20: a destructive action does not run without evidence.
+#[diagnostic::on_unimplemented(
+    message = "`{A}` is destructive and runs on no evidence",
+    label = "say what justifies it first: `permit.justified_by(&evidence)?`",
+    note = "evidence is a span that is cited: `let evidence = window.lanes().schema.cite(id)?;`"
+)]
+pub trait RunsOn<A, E>: seal::RunsOn<E> {}
+impl<A, E> RunsOn<A, E> for Grounded where Self: seal::RunsOn<E> {}
+impl<A> RunsOn<A, Ordinary> for Ungrounded {}
+#[cfg(keepspan_rule_off = "R20")]
+impl<A> RunsOn<A, Destructive> for Ungrounded {}
+
+/// A permit that a person consented to.
+#[derive(Debug)]
+pub enum Agreed {}
+
+/// A permit that nobody was asked about.
+#[derive(Debug)]
+pub enum Unasked {}
+
+/// An action that needs a person's consent does not run without it. `A` is the action, `N` whether it
+/// [needs](crate::action::consent) one.
+#[diagnostic::on_unimplemented(
+    message = "`{A}` runs only with a person's consent",
+    label = "say who agreed first: `permit.consented_by(consent)?`",
+    note = "consent is made of what a person said: `let consent = window.lanes().rules.consent(id)?;`"
+)]
+pub trait RunsWith<A, N>: seal::RunsWith<N> {}
+impl<A, N> RunsWith<A, N> for Agreed where Self: seal::RunsWith<N> {}
+impl<A> RunsWith<A, NotNeeded> for Unasked {}
+#[cfg(keepspan_rule_off = "consent")]
+impl<A> RunsWith<A, Needed> for Unasked {}
+
 /// Which kinds and states each rule is for. Only what is listed here can implement the rule's trait, whatever the field.
 mod seal {
     use super::*;
@@ -289,6 +374,7 @@ mod seal {
         MayBeDiscarded: Evictable;
         MayBeRedacted: Evictable, Rationale, Derived;
         MayBeRequired: Precondition, Invariant, Constraint, NegativeResult, ScopeQualifier;
+        MayConsent: Instruction, Precondition, Invariant, Constraint, NegativeResult, ScopeQualifier, Evictable;
     }
 
     #[cfg(not(keepspan_unsealed))]
@@ -298,5 +384,32 @@ mod seal {
         impl<K: Protected> FirstHand for Pinned<K> {}
         impl<K: Protected> TakesText for Pinned<K> {}
         impl<K: Protected> MayBeRequired for Pinned<K> {}
+        impl<K: Protected> MayConsent for Pinned<K> {}
+    }
+
+    macro_rules! only_for {
+        ($($rule:ident: $($who:ty => $what:ty),*;)*) => {
+            $(
+                #[diagnostic::on_unimplemented(
+                    message = "`{Self}` is given its rules by keepspan alone: none can be switched off",
+                    label = "remove this impl; say what the action does by its attribute instead"
+                )]
+                pub trait $rule<T> {}
+                $(
+                    #[cfg(not(keepspan_unsealed))]
+                    impl $rule<$what> for $who {}
+                )*
+                #[cfg(keepspan_unsealed)]
+                impl<S, T> $rule<T> for S {}
+            )*
+        };
+    }
+
+    only_for! {
+        Justifies:
+            Raw => Ordinary, Raw => Destructive, Verified => Ordinary, Verified => Destructive,
+            SecondHand => Ordinary, Unbacked => Ordinary;
+        RunsOn: Grounded => Ordinary, Grounded => Destructive, Ungrounded => Ordinary;
+        RunsWith: Agreed => NotNeeded, Agreed => Needed, Unasked => NotNeeded;
     }
 }

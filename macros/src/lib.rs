@@ -211,7 +211,7 @@ pub fn canonical(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 /// | `max_decision = 2_000` | the most that deciding a pass may cost, in tokens: index and rationale, as declared and, at run time, as measured |
 /// | `crate = path` | nothing: where the library is, when not at `::keepspan` |
 ///
-/// The acts are the types that a call names: `Escalation` and `Mutation`; the fallbacks `OldestFirst`, `LargestToolOutput`,
+/// The acts are the types that a call names: `Escalation`, `Mutation`, `Authority`, `Override` and `AcceptLossy`; the fallbacks `OldestFirst`, `LargestToolOutput`,
 /// `SupersededReads` and `FixedTemplate`; and of the tools that a pass offers a model, the providers `OpenAiChat`,
 /// `OpenAiResponses`, `Anthropic`, `Gemini` and `Mcp`, and the forms `Static` and `Dynamic`.
 ///

@@ -1,11 +1,26 @@
 //! What is done to the world outside: an action names the lanes that its correctness depends on, runs only on a permit,
 //! and once only for its signature (rules R17 to R20).
 
+mod ask;
 pub mod canonical;
+mod denial;
+mod error;
+mod failure;
+mod permission;
+mod permit;
+mod record;
 mod signature;
 
+pub(crate) use self::record::{Ending, FailureRecord};
 pub use self::{
     canonical::{Bytes, Canon, Canonical},
+    denial::{Denial, Held},
+    error::{PermitError, RunError},
+    failure::Failure,
+    permission::{
+        AcceptLossy, Attempt, Done, FailedAttempt, NotPermitted, Override, Permission, Settlement, Tried, Withheld,
+    },
+    permit::{End, Granted, Permit},
     signature::{NotASignature, Signature},
 };
 use crate::{
@@ -111,24 +126,4 @@ mod seal {
     impl Closed for effect::Destructive {}
     impl Closed for consent::NotNeeded {}
     impl Closed for consent::Needed {}
-}
-
-/// The texts that the required lanes hold now, for [`Action::check`].
-#[derive(Debug)]
-pub struct Held<'a> {
-    texts: Vec<(&'static str, crate::SpanId, &'a str)>,
-}
-
-impl<'a> Held<'a> {
-    /// The texts of a required lane, oldest first; those that a newer one of the same subject took the place of are left out.
-    pub fn texts(&self, lane: &str) -> impl Iterator<Item = &'a str> {
-        self.texts.iter().filter(move |(of, ..)| *of == lane).map(|(.., text)| *text)
-    }
-
-    /// Whether a text of a required lane has `value` in it as a whole word: between its ends, spaces and punctuation other
-    /// than `-`, `_`, `.` and `/`.
-    pub fn names(&self, lane: &str, value: &str) -> bool {
-        let _ = (lane, value);
-        false
-    }
 }

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use crate::{
     Certainty, Digest, LaneSpec, Origin, PolicyVersion, PruneEvent, Role, SpanId, Tombstone,
-    journal::{Ceiling, Event, Fault, MutationRecord, SpanRecord, Tables},
+    action::{Ending, FailureRecord},
+    journal::{Ceiling, Event, Fault, IntentRecord, MutationRecord, SpanRecord, Tables},
     kind::KindId,
 };
 
@@ -120,6 +121,77 @@ pub enum Happening {
         /// For each lane before, the one that it became; one that had no spans and went is not in it.
         lanes: Vec<(&'static str, &'static str)>,
     },
+    /// An action is about to run.
+    Intended {
+        /// The action.
+        action: String,
+        /// Its request.
+        signature: Digest,
+        /// The number of the attempt, 1 for the first.
+        attempt: u64,
+        /// The lanes it requires.
+        requires: Vec<&'static str>,
+        /// What justifies it.
+        evidence: Vec<SpanId>,
+        /// What a person consented in.
+        consent: Option<SpanId>,
+        /// Why it runs although its signature is on record.
+        repeats: Option<String>,
+        /// Why it runs on a window that is lossy.
+        lossy: Option<String>,
+    },
+    /// An action was done.
+    Done {
+        /// The action.
+        action: String,
+        /// Its request.
+        signature: Digest,
+        /// The number of the attempt.
+        attempt: u64,
+        /// SHA-256 of what it gave.
+        sha256: Digest,
+        /// How that is known, where it was settled later.
+        how: Option<String>,
+    },
+    /// An action failed without effect, or was refused.
+    Failed {
+        /// The action.
+        action: String,
+        /// Its request.
+        signature: Digest,
+        /// The number of the attempt.
+        attempt: u64,
+        /// Why.
+        why: String,
+        /// Whether somebody refused it.
+        refused: bool,
+        /// When it may be tried again, in milliseconds since 1970.
+        until: Option<u64>,
+        /// The span that shows it.
+        shown_in: Option<SpanId>,
+    },
+    /// An attempt was found to have had no effect.
+    NotDone {
+        /// The action.
+        action: String,
+        /// Its request.
+        signature: Digest,
+        /// The number of the attempt.
+        attempt: u64,
+        /// How that is known.
+        how: String,
+    },
+    /// An attempt failed, and whether it took effect is open.
+    Doubted {
+        /// The action.
+        action: String,
+        /// Its request.
+        signature: Digest,
+        /// The number of the attempt.
+        attempt: u64,
+        /// Why.
+        why: String,
+    },
     /// What pruning did, or cost.
     #[serde(rename = "pruning")]
     Pruning(PruneEvent),
@@ -207,6 +279,20 @@ impl Happening {
             }
             Event::Resumed { state, clean } => Self::Resumed { state, clean },
             Event::Closed => Self::Closed,
+            Event::Intended(record) => {
+                let requires = record.requires.iter().filter_map(|lane| Some(tables.lane(*lane)?.name())).collect();
+                let IntentRecord { signature, attempt, action, evidence, consent, repeats, lossy, .. } = record;
+                Self::Intended { action, signature, attempt, requires, evidence, consent, repeats, lossy }
+            }
+            Event::Doubted { signature, attempt, action, why } => Self::Doubted { action, signature, attempt, why },
+            Event::Ended { signature, attempt, action, ending } => match ending {
+                Ending::Done { sha256, how, .. } => Self::Done { action, signature, attempt, sha256, how },
+                Ending::Failed(failure) => {
+                    let FailureRecord { why, refused, until, shown_in, .. } = failure;
+                    Self::Failed { action, signature, attempt, why, refused, until, shown_in }
+                }
+                Ending::NotDone { how, .. } => Self::NotDone { action, signature, attempt, how },
+            },
             Event::Limited(ceiling) => {
                 let Ceiling { limit, trigger, fixed } = ceiling.unwrap_or_default();
                 Self::Budget { limit, trigger, fixed }

@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     Digest, EpisodeId, JournalError, SpanId,
-    journal::{Fault, PAGE, Replay, chain, follows, read, reader, walk},
+    journal::{Facts, Fault, PAGE, Replay, Replayed, chain, follows, read, reader, walk},
     store::{AsyncStore, Store, StoreError},
     window::{at_once, contents::Contents},
 };
@@ -56,6 +56,16 @@ pub enum Damage {
     Text {
         /// The spans that have it.
         spans: Vec<SpanId>,
+        /// What the store said.
+        error: StoreError,
+    },
+    /// What an action gave: a permit for the same request cannot say it any more.
+    #[error("the outcome of `{action}`, attempt {attempt}: {error}")]
+    Outcome {
+        /// The action.
+        action: String,
+        /// The number of the attempt.
+        attempt: u64,
         /// What the store said.
         error: StoreError,
     },
@@ -112,6 +122,8 @@ struct Named {
     records: u64,
     /// In the order in which they were written, which is that of the file.
     blobs: Vec<Digest>,
+    /// What actions gave, with their names and attempts.
+    outcomes: Vec<(Digest, String, u64)>,
 }
 
 #[derive(Default)]
@@ -143,16 +155,24 @@ impl Named {
             }
             Err(error) => (0, vec![Damage::Journal(error)]),
         };
-        let contents = replay.replayed().contents;
+        let Replayed { contents, facts: Facts { outcomes, .. } } = replay.replayed();
         let rows = contents.table.iter().filter(|(_, row)| row.durable).map(|(_, row)| row.digest);
         let mut seen = HashSet::new();
-        let blobs = rows.chain(beyond).filter(|digest| seen.insert(*digest)).collect();
-        (Self { contents, records, blobs }, faults)
+        let given = outcomes.iter().map(|(digest, ..)| *digest);
+        let blobs = rows.chain(given).chain(beyond).filter(|digest| seen.insert(*digest)).collect();
+        (Self { contents, records, blobs, outcomes }, faults)
     }
 
     fn spans(&self, digest: Digest) -> Vec<SpanId> {
         let durable = self.contents.table.iter().filter(|(_, entry)| entry.durable && entry.digest == digest);
         durable.map(|(span, _)| span).collect()
+    }
+
+    fn damage(&self, digest: Digest, spans: Vec<SpanId>, error: StoreError) -> Damage {
+        match self.outcomes.iter().find(|(of, ..)| spans.is_empty() && *of == digest) {
+            Some((_, action, attempt)) => Damage::Outcome { action: action.clone(), attempt: *attempt, error },
+            None => Damage::Text { spans, error },
+        }
     }
 
     fn checked<S: Store>(&self, store: &S, group: &[Digest]) -> Checked {
@@ -177,7 +197,7 @@ impl Named {
             let gone = |span: &SpanId| self.contents.gone.contains_key(span);
             match error {
                 StoreError::Sealed { .. } if spans.iter().all(gone) => all.sealed = all.sealed.saturating_add(1),
-                error => all.faults.push(Damage::Text { spans, error }),
+                error => all.faults.push(self.damage(*digest, spans, error)),
             }
         }
         all

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Certainty, Digest, LaneSpec, Origin, PolicyVersion, Role, SpanId, TokenCount, accounting::Note, kind::KindId,
-    span::Part, window::pointers::Edit,
+    Certainty, Digest, LaneSpec, Origin, PolicyVersion, Role, SpanId, TokenCount, accounting::Note, action::Ending,
+    kind::KindId, span::Part, window::pointers::Edit,
 };
 
 /// One thing that happened to an episode. Lanes, tool names and policies are given by their number in the log so far.
@@ -68,6 +68,22 @@ pub(crate) enum Event {
     },
     /// Everything that entered is on record, and the window is gone.
     Closed,
+    /// An action is about to run: on record before it does (rule R19).
+    Intended(IntentRecord),
+    /// What became of an attempt, by whoever ran it or found out.
+    Ended {
+        signature: Digest,
+        attempt: u64,
+        action: String,
+        ending: Ending,
+    },
+    /// An attempt failed in a way that leaves open whether it took effect.
+    Doubted {
+        signature: Digest,
+        attempt: u64,
+        action: String,
+        why: String,
+    },
 }
 
 impl Event {
@@ -75,9 +91,26 @@ impl Event {
     pub(crate) fn brings(&self) -> Option<Digest> {
         match self {
             Self::Externalized(span) | Self::Summarized { summary: span, .. } => span.sha256,
+            Self::Ended { ending: Ending::Done { sha256, .. }, .. } => Some(*sha256),
             _ => None,
         }
     }
+}
+
+/// On what an action was begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct IntentRecord {
+    pub(crate) signature: Digest,
+    pub(crate) attempt: u64,
+    pub(crate) action: String,
+    /// The lanes it requires.
+    pub(crate) requires: Vec<u16>,
+    pub(crate) evidence: Vec<SpanId>,
+    pub(crate) consent: Option<SpanId>,
+    /// Why it runs although its signature is on record.
+    pub(crate) repeats: Option<String>,
+    /// Why it runs although the window is lossy.
+    pub(crate) lossy: Option<String>,
 }
 
 /// A lane as the log knows it.

@@ -17,7 +17,7 @@ use serde::Serialize;
 
 pub use self::error::{Fault, JournalError};
 pub(crate) use self::{
-    event::{Ceiling, Event, LaneRecord, MutationRecord, Probe, SpanRecord, TombstoneRecord},
+    event::{Ceiling, Event, IntentRecord, LaneRecord, MutationRecord, Probe, SpanRecord, TombstoneRecord},
     replay::{Facts, Replay, Replayed, reader},
     tables::Tables,
     walk::{PAGE, walk},

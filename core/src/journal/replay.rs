@@ -9,6 +9,7 @@ use std::{
 use super::{Ceiling, Entry, Event, Fault, JournalError, MutationRecord, Probe, SpanRecord, TombstoneRecord, walk};
 use crate::{
     Digest, Episode, EpisodeId, LaneSpec, SpanId,
+    action::Ending,
     kind::{Derived, Evictable, Kind as _},
     span::Part,
     state,
@@ -53,6 +54,8 @@ pub(crate) struct Facts {
     pub(crate) resumed: u64,
     /// Whether its last event is that it was closed.
     pub(crate) closed: bool,
+    /// What actions gave: the blob, the action and the attempt.
+    pub(crate) outcomes: Vec<(Digest, String, u64)>,
 }
 
 /// A window as its log has it; texts are still in the store.
@@ -211,6 +214,18 @@ impl Replay {
                 }
                 contents.migrate(lanes, &to);
             }
+            // What actions there were is for the audit: whether one was done, the store's claims say.
+            Event::Intended(record) => {
+                let lanes = &self.contents.lanes;
+                if record.requires.iter().any(|lane| usize::from(*lane) >= lanes.len()) {
+                    return Err(Fault::Unknown { what: "lane" });
+                }
+                record.evidence.iter().chain(&record.consent).try_for_each(|span| self.row(*span).map(|_| ()))?;
+            }
+            Event::Ended { action, attempt, ending: Ending::Done { sha256, .. }, .. } => {
+                self.facts.outcomes.push((sha256, action, attempt));
+            }
+            Event::Ended { .. } | Event::Doubted { .. } => {}
             Event::Booked { note, written } => {
                 self.contents.ledger.replay(&note);
                 self.written.extend(written);

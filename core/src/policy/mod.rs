@@ -83,6 +83,7 @@ macro_rules! acts {
 pub mod acts {
     pub use crate::{
         Authority, Escalation, FixedTemplate, LargestToolOutput, Mutation, OldestFirst, SupersededReads,
+        action::{AcceptLossy, Override},
         tool::{Anthropic, Dynamic, Gemini, Mcp, OpenAiChat, OpenAiResponses, Static},
     };
 }
@@ -92,6 +93,8 @@ acts!(
     Escalation,
     Mutation,
     Authority,
+    Override,
+    AcceptLossy,
     OldestFirst,
     LargestToolOutput,
     SupersededReads,

@@ -17,8 +17,8 @@ use super::{
     table::{Entry, Residency, Table},
 };
 use crate::{
-    Budget, CachePrice, Certainty, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan, PolicyVersion,
-    PushError, SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
+    Budget, CachePrice, Certainty, CommitError, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan,
+    PolicyVersion, PushError, SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
     accounting::Ledger,
     journal::{self, Event, TombstoneRecord},
     kind::{Derived, Kind},
@@ -101,6 +101,8 @@ pub struct Contents {
     pub(crate) pointer_price: u64,
     pub(crate) classes: Box<[Class]>,
     pub(crate) names: Names,
+    /// The spans of each protected lane: what an action requires is asked before each (rule R17).
+    pub(crate) protected: BTreeMap<u16, BTreeSet<SpanId>>,
 }
 
 /// Where a summary comes from (rule R5).
@@ -162,6 +164,17 @@ impl Contents {
             pointer_price: 1,
             classes: lanes.iter().map(Class::of).collect(),
             names: Names::default(),
+            protected: BTreeMap::new(),
+        }
+    }
+
+    /// Whether no commit of this window is under way or in doubt.
+    pub(crate) fn is_idle(&self) -> Result<(), CommitError> {
+        let episode = || self.episode.clone();
+        match self.commit {
+            Commit::Idle => Ok(()),
+            Commit::Running => Err(CommitError::Busy { episode: episode() }),
+            Commit::Interrupted => Err(CommitError::Interrupted { episode: episode() }),
         }
     }
 
@@ -233,11 +246,29 @@ impl Contents {
         self.pushed_tokens = entry.end();
         self.utilization = self.utilization.saturating_add(u64::from(entry.tokens));
         self.certainty = self.certainty.max(entry.certainty);
-        self.table.push(entry)
+        let lane = entry.lane;
+        let span = self.table.push(entry);
+        self.keep_in_mind(span, lane);
+        span
     }
 
-    /// The spans of a selection, ascending, each resident in `lane` and in the store. O(selected · log selected).
+    /// Notes that a protected lane has a span.
+    pub(crate) fn keep_in_mind(&mut self, span: SpanId, lane: u16) {
+        if self.lane(lane).is_some_and(|lane| lane.kind().is_protected()) {
+            self.protected.entry(lane).or_default().insert(span);
+        }
+    }
+
+    /// The spans of a selection, ascending, each `wanted` and in `lane`. O(selected · log selected).
     pub(crate) fn select(&self, ids: &[SpanId], lane: u16, wanted: Residency) -> Result<Vec<SpanId>, SelectionError> {
+        for span in ids {
+            self.in_lane(*span, self.entry(*span)?, lane)?;
+        }
+        self.of_any_lane(ids, wanted)
+    }
+
+    /// The spans of a selection, ascending, each `wanted`.
+    pub(crate) fn of_any_lane(&self, ids: &[SpanId], wanted: Residency) -> Result<Vec<SpanId>, SelectionError> {
         if ids.is_empty() {
             return Err(SelectionError::Empty);
         }
@@ -248,7 +279,6 @@ impl Contents {
         }
         for &span in &sorted {
             let entry = self.entry(span)?;
-            self.in_lane(span, entry, lane)?;
             self.in_state(span, entry, wanted)?;
             self.not_pending(span, entry)?;
         }

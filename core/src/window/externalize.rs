@@ -26,33 +26,42 @@ impl<'w, C: ContextState + 'w, St: 'w> Operation<'w, St> for Externalize<C> {
     type Effect = Vec<(SpanId, Digest)>;
 
     fn plan(self, contents: &Contents, _: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
-        let mut plan = Plan::new(Vec::with_capacity(contents.fresh.len()));
-        plan.events.reserve_exact(contents.fresh.len());
-        plan.blobs.reserve_exact(contents.fresh.len());
-        for &span in &contents.fresh {
-            let Some((entry, content)) =
-                contents.table.get(span).and_then(|entry| Some((entry, entry.content.as_ref()?)))
-            else {
-                continue;
-            };
-            let blob = Blob::new(content.clone());
-            let digest = *blob.digest();
-            plan.events.push(Event::Externalized(contents.span_record(span, entry, Some(digest))));
-            plan.blobs.push((span, blob));
-            plan.effect.push((span, digest));
-        }
-        Ok(plan)
+        Ok(fresh_plan(contents))
     }
 
     fn apply(effect: Self::Effect, _: Vec<Vec<u8>>, contents: &mut Contents, shared: &'w Shared<St>) -> Self::Output {
-        for (span, digest) in &effect {
-            if let Some(entry) = contents.table.get_mut(*span) {
-                entry.digest = *digest;
-                entry.durable = true;
-            }
-        }
-        let Contents { fresh, table, .. } = contents;
-        fresh.retain(|span| table.get(*span).is_some_and(|entry| !entry.durable));
+        externalized(&effect, contents);
         Lanes::lend(shared)
     }
+}
+
+/// What the store does not have yet.
+pub(crate) fn fresh_plan(contents: &Contents) -> Plan<Vec<(SpanId, Digest)>> {
+    let mut plan = Plan::new(Vec::with_capacity(contents.fresh.len()));
+    plan.events.reserve_exact(contents.fresh.len());
+    plan.blobs.reserve_exact(contents.fresh.len());
+    for &span in &contents.fresh {
+        let Some((entry, content)) = contents.table.get(span).and_then(|entry| Some((entry, entry.content.as_ref()?)))
+        else {
+            continue;
+        };
+        let blob = Blob::new(content.clone());
+        let digest = *blob.digest();
+        plan.events.push(Event::Externalized(contents.span_record(span, entry, Some(digest))));
+        plan.blobs.push((Some(span), blob));
+        plan.effect.push((span, digest));
+    }
+    plan
+}
+
+/// The store has them now.
+pub(crate) fn externalized(spans: &[(SpanId, Digest)], contents: &mut Contents) {
+    for (span, digest) in spans {
+        if let Some(entry) = contents.table.get_mut(*span) {
+            entry.digest = *digest;
+            entry.durable = true;
+        }
+    }
+    let Contents { fresh, table, .. } = contents;
+    fresh.retain(|span| table.get(*span).is_some_and(|entry| !entry.durable));
 }

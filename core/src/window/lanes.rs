@@ -110,6 +110,10 @@ impl<St, F: Field, S> fmt::Debug for Lane<'_, St, F, S> {
 }
 
 impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
+    pub(super) fn shared(&self) -> &'w Shared<St> {
+        self.shared
+    }
+
     /// Takes a span in: at once, in memory. [`externalize`](Lanes::externalize) makes it durable. O(its length).
     ///
     /// # Errors
@@ -136,7 +140,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
 
     /// Puts evicted spans back into the window, verified against their SHA-256, each with its whole exchange (rule R16).
     pub fn restore(&self, spans: impl Into<Selection>) -> Step<'_, St, Restore> {
-        Step::new(self.shared, Restore { lane: F::AT.0, spans: spans.into().ids })
+        Step::new(self.shared, Restore { lane: Some(F::AT.0), spans: spans.into().ids })
     }
 
     /// Replaces spans by a summary that names them, in the derived lane `into` (rules R3 to R6). The sources stay in the

@@ -232,6 +232,11 @@ impl Contents {
     pub(crate) fn with_lanes(&mut self, lanes: &'static [LaneSpec]) {
         self.lanes = lanes;
         self.classes = lanes.iter().map(Class::of).collect();
+        let spans: Vec<_> = self.table.iter().map(|(span, entry)| (span, entry.lane)).collect();
+        self.protected.clear();
+        for (span, lane) in spans {
+            self.keep_in_mind(span, lane);
+        }
     }
 
     /// Other lanes; `to` has for each lane of before the one it became.

@@ -1,7 +1,9 @@
 //! The window: it owns the text, lends typed handles, and changes only after the store said yes.
 
 pub(crate) mod candidates;
+mod cite;
 mod close;
+mod complete;
 pub(crate) mod contents;
 mod discard;
 mod evict;
@@ -31,8 +33,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use self::{contents::Contents, gone::Lossy};
 pub use self::{
+    complete::{Complete, Incomplete},
     contents::Derivation,
     discard::{Discard, Mutation},
     evict::{Evict, Selection},
@@ -56,7 +58,12 @@ pub use self::{
     step::{Operation, Step},
     summarize::{Escalation, Finish, ModelAnswer, Summarize, SummaryText},
 };
-pub(crate) use self::{prune::strategy_named, step::at_once};
+use self::{contents::Contents, gone::Lossy};
+pub(crate) use self::{
+    externalize::{externalized, fresh_plan},
+    prune::strategy_named,
+    step::{at_once, run},
+};
 use crate::{
     Accounting, Budget, ByteEstimate, CachePrice, Certainty, CommitError, ContextState, Episode, JournalError,
     OpenError, PolicyVersion, Prices, SpanId, TokenCounter, Tombstone,

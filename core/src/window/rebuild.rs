@@ -14,6 +14,7 @@ impl Contents {
             self.utilization = self.utilization.saturating_add(u64::from(entry.tokens));
             self.certainty = self.certainty.max(entry.certainty);
             self.gaps.remove(&span);
+            self.keep_in_mind(span, entry.lane);
             return self.table.fill(span, entry);
         }
         if let Some(before) = span.number().checked_sub(1) {

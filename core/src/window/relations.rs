@@ -1,9 +1,6 @@
 //! What spans are to each other: exchanges, which are one unit (rule R16), and reads of the same subject.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{SpanId, span::Part};
 
@@ -110,7 +107,7 @@ pub(crate) struct Reads {
     last: BTreeMap<Arc<str>, SpanId>,
     /// What each span read, for its record.
     subjects: BTreeMap<SpanId, Arc<str>>,
-    superseded: BTreeSet<SpanId>,
+    superseded: BTreeMap<SpanId, SpanId>,
 }
 
 impl Reads {
@@ -118,7 +115,7 @@ impl Reads {
     pub(crate) fn enter(&mut self, span: SpanId, subject: Option<Arc<str>>, failed: bool) {
         let Some(subject) = subject.filter(|_| !failed) else { return };
         self.subjects.insert(span, subject.clone());
-        self.superseded.extend(self.last.insert(subject, span));
+        self.superseded.extend(self.last.insert(subject, span).map(|older| (older, span)));
     }
 
     /// What each span read, by span.
@@ -140,6 +137,11 @@ impl Reads {
     }
 
     pub(crate) fn is_superseded(&self, span: SpanId) -> bool {
-        self.superseded.contains(&span)
+        self.superseded.contains_key(&span)
+    }
+
+    /// The newer read of the same subject.
+    pub(crate) fn superseded_by(&self, span: SpanId) -> Option<SpanId> {
+        self.superseded.get(&span).copied()
     }
 }

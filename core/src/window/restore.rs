@@ -6,7 +6,8 @@ use crate::{RestoreError, SpanId, TokenCounter, journal::Event};
 /// Puts evicted spans back; see [`Lane::restore`](crate::Lane::restore). Gives their ids.
 #[derive(Debug)]
 pub struct Restore {
-    pub(crate) lane: u16,
+    /// The lane whose spans they are; any where there is none.
+    pub(crate) lane: Option<u16>,
     pub(crate) spans: Vec<SpanId>,
 }
 
@@ -16,7 +17,10 @@ impl<'w, St> Operation<'w, St> for Restore {
     type Effect = (Vec<SpanId>, Edit);
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, RestoreError> {
-        let spans = contents.select(&self.spans, self.lane, Residency::Evicted)?;
+        let spans = match self.lane {
+            Some(lane) => contents.select(&self.spans, lane, Residency::Evicted)?,
+            None => contents.of_any_lane(&self.spans, Residency::Evicted)?,
+        };
         let spans = contents.whole(spans, Residency::Evicted);
         let edit = contents.pointers.uncover(&spans, &contents.price(counter))?;
         let fetch = contents.digests(&spans);

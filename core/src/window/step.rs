@@ -14,7 +14,7 @@ use super::{
 use crate::{
     CommitError, Content, Digest, SpanId, TokenCounter,
     journal::{Event, Sealed},
-    store::{AsyncStore, Batch, Blob, Store, StoreError, fetch},
+    store::{AsyncStore, Batch, Blob, Claim, Store, StoreError, fetch},
 };
 
 /// A transition of the window that has not happened yet. It happens in [`wait`](Step::wait), or in `.await`: one atomic
@@ -55,10 +55,12 @@ pub trait Operation<'w, St>: Send + 'w {
 pub struct Plan<E> {
     /// Blobs to read and verify first.
     pub(crate) fetch: Vec<Digest>,
-    /// Blobs to write, with the spans they belong to; read back after the commit.
-    pub(crate) blobs: Vec<(SpanId, Blob)>,
+    /// Blobs to write, with the spans they belong to, none for what an action gave; read back after the commit.
+    pub(crate) blobs: Vec<(Option<SpanId>, Blob)>,
     /// Blobs that the store is to seal, where it has them.
     pub(crate) seals: Vec<Digest>,
+    /// Signatures that the commit takes, each of which must be free.
+    pub(crate) claims: Vec<Claim>,
     /// What the commit's one record says; without any, nothing is committed.
     pub(crate) events: Vec<Event>,
     pub(crate) effect: E,
@@ -66,7 +68,7 @@ pub struct Plan<E> {
 
 impl<E> Plan<E> {
     pub(crate) fn new(effect: E) -> Self {
-        Self { fetch: Vec::new(), blobs: Vec::new(), seals: Vec::new(), events: Vec::new(), effect }
+        Self { fetch: Vec::new(), blobs: Vec::new(), seals: Vec::new(), claims: Vec::new(), events: Vec::new(), effect }
     }
 }
 
@@ -131,13 +133,14 @@ impl<St> Drop for Committing<'_, St> {
 struct Record {
     sealed: Sealed,
     along: (usize, usize),
+    claims: Vec<Claim>,
 }
 
 impl<St: AsyncStore> Committing<'_, St> {
     /// Commits blobs and the record and reads the blobs back; the record waits for that where it must.
     async fn write(
         &mut self,
-        blobs: &[(SpanId, Blob)],
+        blobs: &[(Option<SpanId>, Blob)],
         seals: Vec<Digest>,
         record: Record,
         blobs_first: bool,
@@ -153,8 +156,8 @@ impl<St: AsyncStore> Committing<'_, St> {
             self.commit(&Batch::new(episode.clone(), length, std::mem::take(&mut written), Vec::new())).await?;
             read_back(&self.shared.store, blobs).await?;
         }
-        let Record { sealed: Sealed { bytes, chain }, along: (names, notes) } = record;
-        let batch = Batch::new(episode, length, written, vec![bytes]).sealing(seals);
+        let Record { sealed: Sealed { bytes, chain }, along: (names, notes), claims } = record;
+        let batch = Batch::new(episode, length, written, vec![bytes]).sealing(seals).claiming(claims);
         self.shared.lock().unanswered.push(chain);
         let answer = self.commit(&batch).await;
         // A refusal is an answer too.
@@ -174,7 +177,8 @@ impl<St: AsyncStore> Committing<'_, St> {
     }
 }
 
-async fn run<'w, St, O>(shared: &'w Shared<St>, operation: O) -> Result<O::Output, O::Error>
+/// One transition: planned, committed, then made.
+pub(crate) async fn run<'w, St, O>(shared: &'w Shared<St>, operation: O) -> Result<O::Output, O::Error>
 where
     St: AsyncStore,
     O: Operation<'w, St>,
@@ -221,20 +225,15 @@ where
     O: Operation<'w, St>,
 {
     let mut contents = shared.lock();
-    let plan = operation.plan(&contents, &*shared.counter)?;
+    let mut plan = operation.plan(&contents, &*shared.counter)?;
     if plan.events.is_empty() {
         return Ok((plan, None, None));
     }
-    let episode = contents.episode.clone();
-    match contents.commit {
-        Commit::Idle => {}
-        Commit::Running => return Err(CommitError::Busy { episode }.into()),
-        Commit::Interrupted => return Err(CommitError::Interrupted { episode }.into()),
-    }
+    contents.is_idle()?;
     let sealed = contents.sealed(&plan.events).map_err(|error| CommitError::Record(error.into()))?;
-    let record = Record { sealed, along: contents.taken_along() };
-    for (span, _) in &plan.blobs {
-        if let Some(entry) = contents.table.get_mut(*span) {
+    let record = Record { sealed, along: contents.taken_along(), claims: std::mem::take(&mut plan.claims) };
+    for span in plan.blobs.iter().filter_map(|(span, _)| *span) {
+        if let Some(entry) = contents.table.get_mut(span) {
             entry.offered = true;
         }
     }
@@ -246,13 +245,17 @@ where
 const READ_BACK: usize = 64;
 
 /// Reads every written blob back and compares it with the window's own bytes: stronger than a second hash, and cheaper.
-async fn read_back<St: AsyncStore>(store: &St, blobs: &[(SpanId, Blob)]) -> Result<(), CommitError> {
+async fn read_back<St: AsyncStore>(store: &St, blobs: &[(Option<SpanId>, Blob)]) -> Result<(), CommitError> {
     for group in blobs.chunks(READ_BACK) {
         let digests: Vec<_> = group.iter().map(|(_, blob)| *blob.digest()).collect();
         let found = store.get_many(&digests).await.map_err(|error| named(error, group))?;
         for (at, (span, blob)) in group.iter().enumerate() {
             if found.get(at).is_none_or(|bytes| bytes != blob.bytes()) {
-                return Err(CommitError::ReadBack { span: *span, digest: *blob.digest() });
+                let digest = *blob.digest();
+                return Err(match *span {
+                    Some(span) => CommitError::ReadBack { span, digest },
+                    None => StoreError::Corrupt { digest }.into(),
+                });
             }
         }
     }
@@ -260,11 +263,11 @@ async fn read_back<St: AsyncStore>(store: &St, blobs: &[(SpanId, Blob)]) -> Resu
 }
 
 /// A sealed text by its span.
-fn named(error: StoreError, group: &[(SpanId, Blob)]) -> CommitError {
+fn named(error: StoreError, group: &[(Option<SpanId>, Blob)]) -> CommitError {
     if let StoreError::Sealed { digest } = error
-        && let Some((span, _)) = group.iter().find(|(_, blob)| *blob.digest() == digest)
+        && let Some(span) = group.iter().find(|(_, blob)| *blob.digest() == digest).and_then(|(span, _)| *span)
     {
-        return CommitError::Sealed { span: *span, digest };
+        return CommitError::Sealed { span, digest };
     }
     error.into()
 }

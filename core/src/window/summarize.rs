@@ -146,7 +146,7 @@ impl<'w, St> Operation<'w, St> for Summarize {
         let mut entry = made(contents, self.into, span, &sources, &self.summary, counter)?;
         let of = tombstones.iter().map(Tombstone::tokens).fold(0_u64, u64::saturating_add);
         smaller(u64::from(entry.tokens), of)?;
-        let blobs = sealed(&mut entry).map(|blob| (span, blob)).into_iter().collect();
+        let blobs = sealed(&mut entry).map(|blob| (Some(span), blob)).into_iter().collect();
         let depth = depth(contents, &sources);
         let escalation = self.escalation.map(|Escalation(reason)| reason);
         Ok(Plan {

@@ -10,6 +10,8 @@ pub(super) const ACTS: &[&str] = &[
     "Escalation",
     "Mutation",
     "Authority",
+    "Override",
+    "AcceptLossy",
     "OldestFirst",
     "LargestToolOutput",
     "SupersededReads",

@@ -88,7 +88,7 @@ pub struct Change {
     priced: Priced,
     tombstones: Vec<Tombstone>,
     /// The texts of its summaries.
-    pub(super) blobs: Vec<(SpanId, Blob)>,
+    pub(super) blobs: Vec<(Option<SpanId>, Blob)>,
 }
 
 #[derive(Debug)]
@@ -185,7 +185,7 @@ impl Contents {
             self.tombstone(span, None, by).ok_or(ApplyError::from(SelectionError::NotExternalized { span }))
         };
         let tombstones = evicted.chain(replaced).map(tombstone).collect::<Result<_, _>>()?;
-        let blob = |Summary { span, entry, .. }: &mut Summary| Some((*span, summarize::sealed(entry)?));
+        let blob = |Summary { span, entry, .. }: &mut Summary| Some((Some(*span), summarize::sealed(entry)?));
         let blobs = priced.summaries.iter_mut().filter_map(blob).collect();
         Ok(Change { priced, tombstones, blobs })
     }

@@ -204,7 +204,7 @@ fn back<St>(
     contents: &Contents,
     counter: &dyn TokenCounter,
 ) -> Result<Option<Back>, RecallError> {
-    let restore = Restore { lane: contents.entry(span)?.lane, spans: vec![span] };
+    let restore = Restore { lane: None, spans: vec![span] };
     let plan = <Restore as Operation<'_, St>>::plan(restore, contents, counter)?;
     let (spans, edit) = &plan.effect;
     let others: Vec<_> = spans.iter().copied().filter(|other| *other != span).collect();

@@ -5,7 +5,7 @@ mod excerpt;
 
 pub use self::answer::{AnswerRecall, RecallReply};
 use super::{Operation, Shared, contents::Contents, step::Plan, table::Residency};
-use crate::{Content, Digest, RecallError, SelectionError, SpanId, TokenCounter};
+use crate::{Content, Digest, Origin, RecallError, SelectionError, SpanId, TokenCounter, evidence::Trust};
 
 /// Reads a span's text; see [`Window::recall`](crate::Window::recall). Gives it as [`Recalled`].
 #[derive(Debug)]
@@ -17,6 +17,9 @@ pub struct Recalled {
     span: SpanId,
     content: Content,
     verified: Option<Digest>,
+    pub(in crate::window) window: u64,
+    pub(in crate::window) origin: Origin,
+    pub(in crate::window) trust: Trust,
 }
 
 impl Recalled {
@@ -53,7 +56,15 @@ impl<'w, St> Operation<'w, St> for Recall {
             return Err(RecallError::Discarded { span, reason, recovery });
         }
         let digest = entry.durable.then_some(entry.digest);
-        let plan = Plan::new(Found { span, digest, text: entry.text, resident: entry.content.clone() });
+        let plan = Plan::new(Found {
+            span,
+            digest,
+            text: entry.text,
+            resident: entry.content.clone(),
+            window: contents.window,
+            origin: entry.origin,
+            trust: contents.trust(span).unwrap_or(Trust::Hearsay),
+        });
         Ok(match (&entry.content, digest) {
             (None, Some(digest)) => Plan { fetch: vec![digest], ..plan },
             _ => plan,
@@ -61,9 +72,9 @@ impl<'w, St> Operation<'w, St> for Recall {
     }
 
     fn apply(found: Found, fetched: Vec<Vec<u8>>, _: &mut Contents, _: &'w Shared<St>) -> Recalled {
-        let Found { span, digest, text, resident } = found;
+        let Found { span, digest, text, resident, window, origin, trust } = found;
         let bytes = || super::step::content(fetched.into_iter().next().unwrap_or_default(), text);
-        Recalled { span, content: resident.unwrap_or_else(bytes), verified: digest }
+        Recalled { span, content: resident.unwrap_or_else(bytes), verified: digest, window, origin, trust }
     }
 }
 
@@ -74,6 +85,9 @@ pub struct Found {
     digest: Option<Digest>,
     text: bool,
     resident: Option<Content>,
+    window: u64,
+    origin: Origin,
+    trust: Trust,
 }
 
 impl Contents {

@@ -1,0 +1,213 @@
+//! Asking: may this action run, and was it tried before (rules R17, R19).
+
+use super::{
+    Action, Failure, Permission, PermitError, Signature, Tried,
+    denial::{lanes, still_holds},
+    failure::How,
+    permission::{Done, Latest, Withheld},
+    permit::{Asked, End, Ended, failed},
+    record::{Attempts, Intent},
+};
+use crate::{
+    CommitError, ContextState, Digest, TokenCounter, Window,
+    journal::{Event, now},
+    store::{AsyncStore, Store, StoreError, fetch},
+    window::{
+        Operation, Shared, at_once,
+        contents::Contents,
+        run,
+        step::{Plan, content},
+    },
+};
+
+impl<C: ContextState, St> Window<C, St> {
+    /// Asks whether an action may run now: whether it was done already, whatever window did it, and whether every span of
+    /// every lane that it requires is in this one. O(spans of those lanes) and one look-up in the store.
+    ///
+    /// ```
+    /// # use keepspan::{ContextState, Episode, Failure, Granted, NewSpan, Permission, Spans, Window, action, store::MemoryStore};
+    /// # use keepspan::{action::{Canon, Canonical, Requirement}, Action};
+    /// # #[derive(ContextState)]
+    /// # struct Migration { #[precondition(otherwise)] schema: Spans }
+    /// # struct AlterColumn { table: String }
+    /// # impl Canonical for AlterColumn { fn canonical(&self, form: &mut Canon) { self.table.canonical(form) } }
+    /// # impl Action for AlterColumn {
+    /// #     type State = Migration; type Effect = action::effect::Destructive; type Consent = action::consent::NotNeeded;
+    /// #     const NAME: &'static str = "AlterColumn";
+    /// #     const REQUIRES: &'static [Requirement] = &[Requirement::of::<Migration, _>(|lanes| &lanes.schema)];
+    /// # }
+    /// // Takes a `Granted`, so nothing but a permit can run it.
+    /// fn alter(request: Granted<'_, AlterColumn>) -> Result<String, Failure> {
+    ///     Ok(format!("{} altered", request.table))
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut window = Window::<Migration, _>::open(MemoryStore::new(), Episode::new("e", "p"))?;
+    /// let id = window.lanes().schema.push(NewSpan::tool("describe", "users.id BIGINT"))?;
+    /// let evidence = window.lanes().schema.cite(id)?;
+    ///
+    /// let action = AlterColumn { table: "users".into() };
+    /// let permit = window.permit(&action)?.fresh()?;
+    /// let done = permit.justified_by(&evidence)?.run(alter)?;
+    /// assert_eq!(done.text(), Some("users altered"));
+    ///
+    /// // The same request again, in this or any other process: not run, and its outcome given.
+    /// match window.permit(&action)? {
+    ///     Permission::Done(done) => assert_eq!(done.text(), Some("users altered")),
+    ///     other => unreachable!("{other:?}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`PermitError`]: the store failed, or a commit of this window is in doubt.
+    pub fn permit<'w, A: Action<State = C>>(&'w mut self, action: &'w A) -> Result<Permission<'w, A, St>, PermitError>
+    where
+        St: Store,
+    {
+        at_once(self.permit_async(action))
+    }
+
+    /// As [`permit`](Self::permit), on a store that answers later.
+    ///
+    /// # Errors
+    /// As [`permit`](Self::permit).
+    pub async fn permit_async<'w, A: Action<State = C>>(
+        &'w mut self,
+        action: &'w A,
+    ) -> Result<Permission<'w, A, St>, PermitError>
+    where
+        St: AsyncStore,
+    {
+        let shared = &self.shared;
+        shared.lock().is_idle()?;
+        let lanes = lanes::<A>().map_err(|lane| PermitError::NoLane { action: A::NAME, lane: lane.name })?;
+        let signature = action.signature();
+        let (number, tried) = tried(shared, signature).await?;
+        let mut asked = Asked { shared, action, signature, lanes, attempt: number, repeats: None, lossy: None };
+        Ok(match tried {
+            Tried::Done(why) => Permission::Done(Withheld { asked, why }),
+            Tried::Failed(why) => Permission::Failed(Withheld { asked, why }),
+            Tried::Uncertain(why) => Permission::Uncertain(Withheld { asked, why }),
+            Tried::Never { .. } => {
+                asked.attempt = number.saturating_add(1);
+                match asked.granted() {
+                    Ok(permit) => Permission::Fresh(permit),
+                    Err(denied) => Permission::Denied(denied),
+                }
+            }
+        })
+    }
+
+    /// What is known of a request, by its signature, whatever window attempted it: before a tool call, whether it failed,
+    /// why, and under which versions of what it depends on. One look-up in the store.
+    ///
+    /// # Errors
+    /// [`PermitError`]: the store failed.
+    pub fn tried(&self, signature: Signature) -> Result<Tried, PermitError>
+    where
+        St: Store,
+    {
+        at_once(self.tried_async(signature))
+    }
+
+    /// As [`tried`](Self::tried), on a store that answers later.
+    ///
+    /// # Errors
+    /// As [`tried`](Self::tried).
+    pub async fn tried_async(&self, signature: Signature) -> Result<Tried, PermitError>
+    where
+        St: AsyncStore,
+    {
+        Ok(tried(&self.shared, signature).await?.1)
+    }
+
+    /// Puts on record that an action failed without effect, or that somebody refused it, where no permit ran it: from now on
+    /// the same request [fails](Permission::Failed) until that has changed, in every window of the store. One commit.
+    ///
+    /// # Errors
+    /// [`PermitError`]: the failure is not [without effect](Failure::without_effect) or a [refusal](Failure::refused); an
+    /// attempt is uncertain and must be settled first; the store failed.
+    pub fn note_failure<A: Action<State = C>>(&mut self, action: &A, failure: Failure) -> Result<(), PermitError>
+    where
+        St: Store,
+    {
+        at_once(self.note_failure_async(action, failure))
+    }
+
+    /// As [`note_failure`](Self::note_failure), on a store that answers later.
+    ///
+    /// # Errors
+    /// As [`note_failure`](Self::note_failure).
+    pub async fn note_failure_async<A: Action<State = C>>(
+        &mut self,
+        action: &A,
+        failure: Failure,
+    ) -> Result<(), PermitError>
+    where
+        St: AsyncStore,
+    {
+        if failure.how == How::Unknown {
+            return Err(PermitError::Unknown { action: A::NAME });
+        }
+        let lanes = lanes::<A>().map_err(|lane| PermitError::NoLane { action: A::NAME, lane: lane.name })?;
+        let signature = action.signature();
+        let (number, tried) = tried(&self.shared, signature).await?;
+        if let Tried::Uncertain(attempt) = tried {
+            return Err(PermitError::Unsettled(attempt));
+        }
+        let how = Ended::Failed(failed(&failure, &lanes, &self.shared.lock()));
+        let end = End { signature, attempt: number.saturating_add(1), action: A::NAME, how };
+        run(&self.shared, Noted(end)).await?;
+        Ok(())
+    }
+}
+
+/// What is known of a request, with the number of its attempts.
+async fn tried<St: AsyncStore>(shared: &Shared<St>, signature: Signature) -> Result<(u64, Tried), StoreError> {
+    let Attempts { number, latest } = Attempts::of(&shared.store, &signature).await?;
+    let Some((intent, ending)) = latest else { return Ok((0, Tried::Never { before: None })) };
+    let tried = match Latest::of(signature, number, intent, ending) {
+        Latest::Open(attempt) => Tried::Uncertain(attempt),
+        Latest::NotDone => Tried::Never { before: None },
+        Latest::Failed(failed) if still_holds(&failed.failure, &shared.lock(), now()) => Tried::Failed(failed),
+        Latest::Failed(failed) => Tried::Never { before: Some(failed) },
+        Latest::Done { attempt, sha256, text, time, how } => {
+            let content = outcome(&shared.store, sha256).await?.map(|bytes| content(bytes, text));
+            Tried::Done(Done { attempt, content, sha256, time, how })
+        }
+    };
+    Ok((number, tried))
+}
+
+/// What an action gave; none where that was redacted.
+async fn outcome<St: AsyncStore>(store: &St, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError> {
+    match fetch(store, &[sha256]).await {
+        Ok(found) => Ok(found.into_iter().next()),
+        Err(StoreError::Sealed { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A failure that no permit had: the attempt is claimed with its ending.
+struct Noted(End);
+
+impl<'w, St: 'w> Operation<'w, St> for Noted {
+    type Output = ();
+    type Error = CommitError;
+    type Effect = (Digest, u64);
+
+    fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
+        let Self(end) = self;
+        let (signature, attempt, action) = (end.signature, end.attempt, end.action.to_owned());
+        let mut plan = <End as Operation<'w, St>>::plan(end, contents, counter)?;
+        let (episode, record) = (contents.episode.clone(), contents.length);
+        let intent = Intent { episode, record, time: now(), action, repeats: None };
+        plan.claims.push(intent.claim(&signature, attempt).map_err(|error| CommitError::Record(error.into()))?);
+        debug_assert!(plan.events.iter().all(|event| matches!(event, Event::Ended { .. })));
+        Ok(plan)
+    }
+
+    fn apply(_: Self::Effect, _: Vec<Vec<u8>>, _: &mut Contents, _: &'w Shared<St>) {}
+}

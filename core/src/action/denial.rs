@@ -1,0 +1,226 @@
+//! What an action depends on and the window does not show (rule R17).
+
+use std::fmt;
+
+use super::{Action, Requirement, record::FailureRecord};
+use crate::{
+    Digest, Fidelity, SpanId,
+    pointer::Ids,
+    window::{contents::Contents, fidelity, table::Residency},
+};
+
+/// Why an action is denied, by span and lane.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Denial {
+    pub(super) action: &'static str,
+    pub(super) evicted: Vec<SpanId>,
+    pub(super) lost: Vec<SpanId>,
+    pub(super) unrecorded: Vec<SpanId>,
+    pub(super) empty: Vec<&'static str>,
+    pub(super) contradicted: Vec<(SpanId, SpanId)>,
+    pub(super) mismatch: Option<String>,
+    pub(super) lossy: Option<String>,
+}
+
+impl Denial {
+    /// Spans of required lanes that are pointers now: [`bring_back`](super::Withheld::bring_back) restores them.
+    pub fn evicted(&self) -> &[SpanId] {
+        &self.evicted
+    }
+
+    /// Spans of required lanes that were removed for good; the window is lossy by that.
+    pub fn lost(&self) -> &[SpanId] {
+        &self.lost
+    }
+
+    /// Spans that entered before a stop and whose text no commit has: they may have been of a required lane.
+    pub fn unrecorded(&self) -> &[SpanId] {
+        &self.unrecorded
+    }
+
+    /// Required lanes that hold nothing: what the action depends on was never observed.
+    pub fn empty(&self) -> &[&'static str] {
+        &self.empty
+    }
+
+    /// Observations that left the window, each with a newer one of the same subject that says something else: nobody has seen
+    /// both. [`bring_back`](super::Withheld::bring_back) restores the older ones.
+    pub fn contradicted(&self) -> &[(SpanId, SpanId)] {
+        &self.contradicted
+    }
+
+    /// What [`Action::check`] said.
+    pub fn mismatch(&self) -> Option<&str> {
+        self.mismatch.as_deref()
+    }
+
+    /// Why the window is lossy, where that is not accepted.
+    pub fn lossy(&self) -> Option<&str> {
+        self.lossy.as_deref()
+    }
+
+    fn is_nothing(&self) -> bool {
+        *self == Self { action: self.action, ..Self::default() }
+    }
+
+    /// What a step brings back.
+    pub(super) fn away(&self) -> Vec<SpanId> {
+        let mut away: Vec<_> =
+            self.evicted.iter().copied().chain(self.contradicted.iter().map(|(older, _)| *older)).collect();
+        away.sort_unstable();
+        away.dedup();
+        away
+    }
+}
+
+impl std::error::Error for Denial {}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is denied", self.action)?;
+        let mut sign = ":";
+        let mut say = |what: fmt::Arguments<'_>| {
+            let said = write!(f, "{sign} {what}");
+            sign = ";";
+            said
+        };
+        if !self.evicted.is_empty() {
+            say(format_args!("{} left the window, `bring_back` restores", Ids(&self.evicted)))?;
+        }
+        for (older, newer) in &self.contradicted {
+            say(format_args!("{newer} contradicts {older}, which left the window before: `bring_back`, and compare"))?;
+        }
+        for lane in &self.empty {
+            say(format_args!("`{lane}` holds nothing: observe what the action depends on, and push it there"))?;
+        }
+        if let Some(mismatch) = &self.mismatch {
+            say(format_args!("{mismatch}"))?;
+        }
+        if !self.lost.is_empty() {
+            say(format_args!("{} was removed for good", Ids(&self.lost)))?;
+        }
+        if !self.unrecorded.is_empty() {
+            say(format_args!(
+                "{} was lost with a process that stopped, and may have been required",
+                Ids(&self.unrecorded)
+            ))?;
+        }
+        if let Some(lossy) = &self.lossy {
+            say(format_args!(
+                "the window is lossy ({lossy}): `accept_lossy(AcceptLossy::because(..)?)` if that does not matter"
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// The texts that the required lanes hold, for [`Action::check`].
+pub struct Held<'a> {
+    contents: &'a Contents,
+    lanes: &'a [u16],
+}
+
+impl fmt::Debug for Held<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").field("lanes", &self.lanes).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Held<'a> {
+    /// The texts of a required lane that are in the window, oldest first, but for those that a newer observation of the same
+    /// subject took the place of. O(spans of the lane).
+    pub fn texts(&self, lane: &str) -> impl Iterator<Item = &'a str> {
+        let Self { contents, lanes } = *self;
+        let named = lanes.iter().copied().find(|at| contents.lane(*at).is_some_and(|spec| spec.name() == lane));
+        let spans = named.into_iter().flat_map(|lane| contents.protected.get(&lane)).flatten();
+        let current = spans.filter(|span| contents.reads.superseded_by(**span).is_none());
+        current.filter_map(|span| contents.table.get(*span)?.content.as_ref()?.as_text())
+    }
+
+    /// Whether a text of a required lane has `value` in it as a whole word: `db-1` is in "target: db-1.", and not in "db-10".
+    pub fn names(&self, lane: &str, value: &str) -> bool {
+        self.texts(lane).any(|text| has_word(text, value))
+    }
+}
+
+/// Whether `word` is in `text` with neither letter, digit, `-`, `_` nor `/` beside it, nor a `.` that goes on.
+fn has_word(text: &str, word: &str) -> bool {
+    let goes_on = |mut rest: std::iter::Peekable<&mut dyn Iterator<Item = char>>| match rest.next() {
+        Some('.') => rest.next().is_some_and(char::is_alphanumeric),
+        next => next.is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '/')),
+    };
+    !word.is_empty()
+        && text.match_indices(word).any(|(at, _)| {
+            let before = text.get(..at).unwrap_or_default();
+            let after = text.get(at.saturating_add(word.len())..).unwrap_or_default();
+            let (mut before, mut after) = (before.chars().rev(), after.chars());
+            let before: &mut dyn Iterator<Item = char> = &mut before;
+            let after: &mut dyn Iterator<Item = char> = &mut after;
+            !goes_on(before.peekable()) && !goes_on(after.peekable())
+        })
+}
+
+/// What of the required lanes is in the window, and what not. O(spans of those lanes).
+pub(super) fn denial<A: Action>(action: &A, lanes: &[u16], lossy: bool, contents: &Contents) -> Option<Denial> {
+    let mut denial = Denial { action: A::NAME, ..Denial::default() };
+    for lane in lanes {
+        let mut resident = 0_usize;
+        for span in contents.protected.get(lane).into_iter().flatten() {
+            let residency = contents.table.get(*span).map(|entry| entry.residency);
+            match (residency, contents.reads.superseded_by(*span)) {
+                (Some(Residency::Resident), _) => resident = resident.saturating_add(1),
+                (Some(Residency::Evicted), None) => denial.evicted.push(*span),
+                (Some(Residency::Discarded), None) if !lossy => denial.lost.push(*span),
+                _ => {}
+            }
+        }
+        if resident == 0 && denial.evicted.is_empty() && denial.lost.is_empty() {
+            denial.empty.extend(contents.lane(*lane).map(crate::LaneSpec::name));
+        }
+    }
+    if !lossy {
+        denial.unrecorded = contents.gaps.iter().copied().collect();
+        denial.lossy = match fidelity(contents) {
+            Fidelity::Reversible => (!denial.unrecorded.is_empty()).then(|| "spans were lost".to_owned()),
+            Fidelity::Lossy { why, .. } => Some(why),
+        };
+    }
+    denial.mismatch = action.check(&Held { contents, lanes }).err();
+    (!denial.is_nothing()).then_some(denial)
+}
+
+/// What each required lane holds now, as a digest over its spans': it changes with each new observation, and with none
+/// that says the same. O(spans of those lanes).
+pub(super) fn versions(lanes: &[u16], contents: &Contents) -> Vec<(String, Digest)> {
+    let version = |lane: &u16| Some((contents.lane(*lane)?.name().to_owned(), version(*lane, contents)));
+    lanes.iter().filter_map(version).collect()
+}
+
+fn version(lane: u16, contents: &Contents) -> Digest {
+    let mut bytes = Vec::new();
+    for span in contents.protected.get(&lane).into_iter().flatten() {
+        let Some(entry) = contents.table.get(*span).filter(|_| contents.reads.superseded_by(*span).is_none()) else {
+            continue;
+        };
+        match &entry.content {
+            Some(content) if !entry.durable => bytes.extend_from_slice(Digest::of(content.as_bytes()).as_bytes()),
+            _ => bytes.extend_from_slice(entry.digest.as_bytes()),
+        }
+    }
+    Digest::of(&bytes)
+}
+
+/// Whether a failure still holds in this window, at `now` in milliseconds since 1970.
+pub(super) fn still_holds(failure: &FailureRecord, contents: &Contents, now: u64) -> bool {
+    let changed = |(name, under): &(String, Digest)| {
+        let at = contents.lanes.iter().position(|lane| lane.name() == name);
+        let lane = at.and_then(|at| u16::try_from(at).ok());
+        lane.is_some_and(|lane| version(lane, contents) != *under)
+    };
+    failure.refused || !(failure.until.is_some_and(|until| until <= now) || failure.under.iter().any(changed))
+}
+
+/// The numbers of the lanes that an action requires.
+pub(super) fn lanes<A: Action>() -> Result<Vec<u16>, Requirement> {
+    A::REQUIRES.iter().map(|required| required.lane_of::<A::State>().ok_or(*required)).collect()
+}

@@ -1,0 +1,136 @@
+//! Citing spans: what a claim rests on, and how far that can be trusted (rule R20).
+
+use std::marker::PhantomData;
+
+use super::{
+    Lane, Recalled, Window,
+    contents::Contents,
+    table::{Entry, Residency},
+};
+use crate::{
+    ContextState, Field, Origin, SelectionError, SpanId,
+    evidence::{Cited, Consent, Evidence, EvidenceError, Trust, Verified},
+    kind::Kind,
+    rule::MayConsent,
+};
+
+impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
+    /// Cites a span of this lane that is in the window: [`Raw`] evidence, but [`SecondHand`](crate::evidence::SecondHand) of a
+    /// `#[derived]` lane and [`Unbacked`](crate::evidence::Unbacked) of a `#[rationale]`. O(log spans), of a summary O(sources).
+    ///
+    /// # Errors
+    /// [`EvidenceError`]: the span is not of this lane, not in the window, said by neither a tool nor a person where the
+    /// lane is first-hand, or superseded by a newer observation of its subject.
+    pub fn cite(&self, span: SpanId) -> Result<Evidence<<F::Kind as Kind>::Cited>, EvidenceError> {
+        let contents = self.shared().lock();
+        let entry = contents.entry(span)?;
+        contents.in_lane(span, entry, F::AT.0)?;
+        contents.is_current(span, entry)?;
+        let trust = contents.trust(span);
+        if <F::Kind as Kind>::Cited::FIRST_HAND && trust < Some(Trust::Stored) {
+            return Err(EvidenceError::NotFirstHand { span, origin: entry.origin });
+        }
+        let trust = trust.unwrap_or(Trust::Hearsay);
+        Ok(Evidence { window: contents.window, span, verified: None, trust, cited: PhantomData })
+    }
+
+    /// Takes what a person said as their consent. Whether they said yes, and to what, is for the program to see: the library
+    /// sees to it that a person said it. O(log spans).
+    ///
+    /// # Errors
+    /// [`EvidenceError`]: the span is not of this lane, not in the window, superseded, or no person said it.
+    pub fn consent(&self, span: SpanId) -> Result<Consent, EvidenceError>
+    where
+        F::Kind: MayConsent<F>,
+    {
+        let contents = self.shared().lock();
+        let entry = contents.entry(span)?;
+        contents.in_lane(span, entry, F::AT.0)?;
+        if entry.origin != Origin::Human {
+            return Err(EvidenceError::NotHuman { span, origin: entry.origin });
+        }
+        contents.is_current(span, entry)?;
+        Ok(Consent { window: contents.window, span })
+    }
+}
+
+impl Recalled {
+    /// Cites the text, which was verified against its SHA-256 and need not be in the window.
+    ///
+    /// # Errors
+    /// [`EvidenceError`]: it is a summary or said by neither a tool nor a person, or it is not in the store yet.
+    pub fn cite(&self) -> Result<Evidence<Verified>, EvidenceError> {
+        let span = self.span();
+        if self.trust < Trust::Stored {
+            return Err(EvidenceError::NotFirstHand { span, origin: self.origin });
+        }
+        let digest = self.sha256().ok_or(EvidenceError::Unverified { span })?;
+        Ok(Evidence { window: self.window, span, verified: Some(digest), trust: Trust::Stored, cited: PhantomData })
+    }
+}
+
+impl<C: ContextState, St> Window<C, St> {
+    /// How far a span can be trusted as evidence; none where it does not exist or was removed for good. Of a summary, never
+    /// above its weakest source (rule R20). O(log spans), of a summary O(sources).
+    pub fn trust(&self, span: SpanId) -> Option<Trust> {
+        self.shared.lock().trust(span)
+    }
+}
+
+impl Contents {
+    pub(crate) fn trust(&self, span: SpanId) -> Option<Trust> {
+        if let Some(derivation) = self.derivations.get(&span) {
+            let sources = self.roots(span);
+            let weakest = sources.iter().map(|source| self.trust(*source)).min().flatten();
+            let backed = !derivation.sources.is_empty() && weakest >= Some(Trust::Stored);
+            return Some(if backed { Trust::Digested } else { Trust::Hearsay });
+        }
+        let entry = self.table.get(span)?;
+        match (entry.origin, entry.residency) {
+            (_, Residency::Discarded | Residency::Unrecorded) => None,
+            (Origin::Model | Origin::Notice, _) => Some(Trust::Hearsay),
+            (Origin::Human | Origin::Tool, Residency::Resident) => Some(Trust::FirstHand),
+            (Origin::Human | Origin::Tool, _) => Some(Trust::Stored),
+        }
+    }
+
+    /// Whether a span is in the window and nothing newer took its place.
+    fn is_current(&self, span: SpanId, entry: &Entry) -> Result<(), EvidenceError> {
+        match entry.residency {
+            Residency::Resident => {}
+            Residency::Unrecorded => return Err(SelectionError::Unrecorded { span }.into()),
+            _ => return Err(EvidenceError::NotResident { span }),
+        }
+        self.is_newest(span)
+    }
+
+    fn is_newest(&self, span: SpanId) -> Result<(), EvidenceError> {
+        match self.reads.superseded_by(span) {
+            Some(by) => Err(EvidenceError::Stale { span, by }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether evidence still holds in this window.
+    pub(crate) fn holds<T>(&self, evidence: &Evidence<T>) -> Result<(), EvidenceError> {
+        let span = evidence.span;
+        if evidence.window != self.window {
+            return Err(EvidenceError::OtherWindow { span });
+        }
+        let entry = self.entry(span)?;
+        match evidence.verified {
+            Some(digest) if entry.digest == digest && !self.gone.contains_key(&span) => self.is_newest(span),
+            Some(_) => Err(SelectionError::Discarded { span }.into()),
+            None => self.is_current(span, entry),
+        }
+    }
+
+    /// Whether consent was given in this window, in words that are still in it.
+    pub(crate) fn stands(&self, consent: &Consent) -> Result<(), EvidenceError> {
+        let span = consent.span;
+        if consent.window != self.window {
+            return Err(EvidenceError::OtherWindow { span });
+        }
+        self.is_current(span, self.entry(span)?)
+    }
+}

@@ -1,0 +1,157 @@
+//! Before an action: what it depends on is in the window, and what it does is done once (rules R17, R19).
+
+use std::error::Error;
+
+use keepspan::{
+    Action, ContextState, Episode, Failure, Granted, NewSpan, Override, Permission, Spans, Window,
+    action::{Canon, Canonical, Requirement, RunError, Settlement, Tried, consent, effect},
+    store::MemoryStore,
+};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+#[derive(ContextState)]
+struct Migration {
+    #[instruction(roles("user"))]
+    rules: Spans,
+    #[precondition(tools("describe"))]
+    schema: Spans,
+    #[scope_qualifier]
+    target: Spans,
+    #[evictable(otherwise)]
+    work: Spans,
+    #[derived]
+    recap: Spans,
+}
+
+struct Alter {
+    table: &'static str,
+}
+
+impl Canonical for Alter {
+    fn canonical(&self, form: &mut Canon) {
+        self.table.canonical(form);
+    }
+}
+
+impl Action for Alter {
+    type State = Migration;
+    type Effect = effect::Destructive;
+    type Consent = consent::NotNeeded;
+    const NAME: &'static str = "Alter";
+    const REQUIRES: &'static [Requirement] = &[
+        Requirement::of::<Migration, _>(|lanes| &lanes.schema),
+        Requirement::of::<Migration, _>(|lanes| &lanes.target),
+    ];
+}
+
+fn window(
+    store: &std::sync::Arc<MemoryStore>,
+    name: &str,
+) -> Result<Window<Migration, std::sync::Arc<MemoryStore>>, Box<dyn Error>> {
+    Ok(Window::open(store.clone(), Episode::new(name, "p1"))?)
+}
+
+#[test]
+fn an_action_runs_once_and_its_outcome_is_found_by_every_window() -> Outcome {
+    let store = std::sync::Arc::new(MemoryStore::new());
+    let mut one = window(&store, "one")?;
+    let schema = one.lanes().route(NewSpan::tool("describe", "users.id BIGINT"))?;
+    one.lanes().target.push(NewSpan::human("staging, not production"))?;
+    let evidence = one.lanes().schema.cite(schema)?;
+    let alter = Alter { table: "users" };
+    let mut runs = 0;
+    let done = one.permit(&alter)?.fresh()?.justified_by(&evidence)?.run(|request: Granted<'_, Alter>| {
+        runs += 1;
+        Ok::<_, Failure>(format!("altered {}", request.table))
+    })?;
+    assert_eq!((done.text(), done.attempt().number()), (Some("altered users"), 1));
+    let mut two = window(&store, "two")?;
+    for window in [&mut one, &mut two] {
+        match window.permit(&alter)? {
+            Permission::Done(done) => assert_eq!(done.text(), Some("altered users")),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(runs, 1);
+    // Another request is another matter, and the second window lacks what it depends on.
+    let other = Alter { table: "orders" };
+    match two.permit(&other)? {
+        Permission::Denied(denied) => assert_eq!(denied.empty(), ["schema", "target"]),
+        other => panic!("{other:?}"),
+    }
+    Ok(())
+}
+
+#[test]
+fn what_left_is_brought_back_by_one_call() -> Outcome {
+    let store = std::sync::Arc::new(MemoryStore::new());
+    let mut window = window(&store, "one")?;
+    let schema = window.lanes().route(NewSpan::tool("describe", "users.id BIGINT"))?;
+    let target = window.lanes().target.push(NewSpan::human("staging, not production"))?;
+    let lanes = window.lanes().externalize().wait()?;
+    lanes.schema.evict(schema).wait()?;
+    lanes.target.evict(target).wait()?;
+    let alter = Alter { table: "users" };
+    let Permission::Denied(denied) = window.permit(&alter)? else { panic!() };
+    assert_eq!(denied.evicted(), [schema, target]);
+    assert_eq!(denied.to_string(), "`Alter` is denied: s1, s2 left the window, `bring_back` restores");
+    assert_eq!(denied.bring_back().wait()?, [schema, target]);
+    let Permission::Fresh(_) = window.permit(&alter)? else { panic!() };
+    Ok(())
+}
+
+#[test]
+fn failures_without_effect_hold_and_others_are_uncertain() -> Outcome {
+    let store = std::sync::Arc::new(MemoryStore::new());
+    let mut window = window(&store, "one")?;
+    let schema = window.lanes().route(NewSpan::tool("describe", "users.id BIGINT"))?;
+    window.lanes().target.push(NewSpan::human("staging, not production"))?;
+    let alter = Alter { table: "users" };
+    let evidence = window.lanes().schema.cite(schema)?;
+    let failed = window
+        .permit(&alter)?
+        .fresh()?
+        .justified_by(&evidence)?
+        .run(|_| Err::<String, _>(Failure::without_effect("no such table")));
+    assert!(matches!(failed, Err(RunError::Failed { .. })), "{failed:?}");
+    let Permission::Failed(known) = window.permit(&alter)? else { panic!() };
+    assert_eq!(known.why(), "no such table");
+    let permit = known.repeat(Override::because("the table was made meanwhile")?).map_err(|d| d.into_inner())?;
+    let unknown = permit.justified_by(&evidence)?.run(|_| Ok(std::fs::read_to_string("/no/such/file")?));
+    assert!(matches!(unknown, Err(RunError::Uncertain { .. })), "{unknown:?}");
+    let Permission::Uncertain(attempt) = window.permit(&alter)? else { panic!() };
+    assert_eq!((attempt.number(), attempt.repeats()), (2, Some("the table was made meanwhile")));
+    attempt.settle(Settlement::not_done("looked: no column was altered")?).wait()?;
+    let Permission::Fresh(permit) = window.permit(&alter)? else { panic!() };
+    assert_eq!(permit.attempt(), 3);
+    // Another schema is another matter.
+    let failed = permit.justified_by(&evidence)?.run(|_| Err::<String, _>(Failure::without_effect("id is a key")));
+    assert!(matches!(failed, Err(RunError::Failed { .. })));
+    assert!(matches!(window.tried(alter.signature())?, Tried::Failed(_)));
+    window.lanes().route(NewSpan::tool("describe", "users.id INT, no key"))?;
+    assert!(matches!(window.tried(alter.signature())?, Tried::Never { before: Some(_) }));
+    Ok(())
+}
+
+#[test]
+fn what_an_action_gave_is_verified_with_the_rest() -> Outcome {
+    use keepspan::{EpisodeId, audit, store::Store};
+
+    let store = std::sync::Arc::new(keepspan_tests::Faulty::default());
+    let mut window = Window::<Migration, _>::open(store.clone(), Episode::new("one", "p1"))?;
+    let schema = window.lanes().route(NewSpan::tool("describe", "users.id BIGINT"))?;
+    window.lanes().target.push(NewSpan::human("staging, not production"))?;
+    let evidence = window.lanes().schema.cite(schema)?;
+    let alter = Alter { table: "users" };
+    let done = window.permit(&alter)?.fresh()?.justified_by(&evidence)?.run(|_| Ok::<_, Failure>("altered"))?;
+    let verified = audit::verify(&store, &EpisodeId::new("one"), |_| {});
+    assert_eq!((verified.blobs, verified.faults.len()), (3, 0), "{:?}", verified.faults);
+    let sealing = keepspan::store::Batch::new(EpisodeId::new("other"), 0, vec![], vec![vec![1]]);
+    Store::commit(&*store, &sealing.sealing(vec![done.sha256()]))?;
+    // Another episode redacted the same text: the action is done all the same, and nothing is damaged.
+    assert_eq!(audit::verify(&store, &EpisodeId::new("one"), |_| {}).sealed, 1);
+    let Permission::Done(done) = window.permit(&alter)? else { panic!() };
+    assert_eq!(done.content(), None);
+    Ok(())
+}
