@@ -19,6 +19,10 @@ use crate::{
 pub struct Spans(());
 
 /// A struct whose `Spans` fields are lanes. Implemented by `#[derive(ContextState)]`, never by hand.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` declares no lanes, so there is no window of it",
+    label = "name a struct that has `#[derive(ContextState)]`"
+)]
 pub trait ContextState: Governed + Sized {
     /// One handle per lane, named as the fields are.
     type Lanes<'w, St: 'w, S: 'w>;

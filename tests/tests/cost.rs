@@ -10,8 +10,8 @@ use std::{
 };
 
 use keepspan::{
-    Advice, CounterError, Episode, FellBack, Limits, OldestFirst, OneByteAToken, Selection, SpanId, TokenCount,
-    TokenCounter, Window, store::MemoryStore,
+    Action, Advice, CounterError, Episode, FellBack, Limits, OldestFirst, OneByteAToken, Selection, Signature, SpanId,
+    TokenCount, TokenCounter, Window, store::MemoryStore,
 };
 use keepspan_tests::{Agent, memory};
 
@@ -203,6 +203,47 @@ fn an_admitted_pass_allocates_its_index_only() -> Outcome {
     // A line of text, and its content as the counter takes it; the vectors of units and offers, and a line's buffer.
     assert!(counts[0] <= 2 * 200 + 16, "{} allocations for 200 lines", counts[0]);
     Ok(())
+}
+
+/// A request of ten fields and, with 900 bytes of SQL, about 1 KB.
+#[derive(Action)]
+#[action(state = Agent, requires(schema, target), destructive)]
+struct AlterColumn<'a> {
+    sql: String,
+    table: &'a str,
+    column: char,
+    from: Option<&'a str>,
+    to: Box<str>,
+    rows: u64,
+    share: f64,
+    online: bool,
+    tags: Vec<&'a str>,
+    limits: (u8, i32),
+}
+
+#[test]
+fn a_signature_allocates_its_form_only() {
+    let request = |bytes| AlterColumn {
+        sql: "x".repeat(bytes),
+        table: "users",
+        column: 'n',
+        from: None,
+        to: "BIGINT".into(),
+        rows: 1 << 40,
+        share: 0.5,
+        online: true,
+        tags: vec!["a", "b"],
+        limits: (1, -1),
+    };
+    let (small, large) = (request(900), request(9_000));
+    let (count, signature) = allocations(|| small.signature());
+    assert_eq!(count, 1);
+    let call = serde_json::json!({
+        "sql": small.sql, "table": "users", "column": "n", "to": "BIGINT", "rows": 1_u64 << 40, "share": 0.5,
+        "online": true, "tags": ["a", "b"], "limits": [1, -1],
+    });
+    assert_eq!(allocations(|| Signature::of("AlterColumn", &call)), (1, signature), "JSON whose keys are in order");
+    assert!(allocations(|| large.signature()).0 <= 3, "it grows as any vector");
 }
 
 /// One token a byte, and how often it was asked.

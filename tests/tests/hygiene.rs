@@ -17,6 +17,10 @@ mod shadows {
     pub struct u16;
     pub struct u64;
     pub struct bool;
+    pub struct String;
+    pub struct Result;
+    pub struct Ok;
+    pub struct Err;
 }
 
 /// The library under another path.
@@ -28,7 +32,7 @@ mod elsewhere {
 
 mod shadowed {
     use super::shadows::*;
-    use ::keepspan::{ContextState, Spans};
+    use ::keepspan::{Action, Canonical, ContextState, Spans};
 
     ::keepspan::policy! {
         pub(super) House { requires(precondition => evictable), pinned(precondition), forbid(Mutation), max_budget = 100 }
@@ -47,6 +51,65 @@ mod shadowed {
         #[context(derived)]
         std: Spans,
     }
+
+    #[derive(Action)]
+    #[action(state = Shadowed, requires(r#type), consent, check = agrees)]
+    pub(super) struct Request {
+        pub(super) r#type: super::Text,
+        #[signature(with = super::lower)]
+        pub(super) core: super::Text,
+        pub(super) keepspan: Shape,
+    }
+
+    fn agrees(_: &Request, _: &::keepspan::action::Held<'_>) -> ::core::result::Result<(), super::Text> {
+        ::core::result::Result::Ok(())
+    }
+
+    #[derive(Canonical)]
+    pub(super) enum Shape {
+        None,
+        Some(super::Text),
+        r#Ok { f: super::Text, _f: super::Text, k: super::Text },
+    }
+}
+
+type Text = ::std::string::String;
+
+fn lower(text: &Text) -> Text {
+    text.to_lowercase()
+}
+
+/// Names and types that come in through a macro.
+mod written {
+    macro_rules! written {
+        ($name:ident($state:ty, $lane:ident) { $($field:ident: $type:ty,)* } $with:path) => {
+            #[derive(::keepspan::Action)]
+            #[action(state = $state, requires($lane), check = $with)]
+            pub(super) struct $name {
+                $(pub(super) $field: $type,)*
+                #[signature(skip)]
+                at: (),
+            }
+
+            impl $name {
+                pub(super) fn new($($field: $type),*) -> Self {
+                    Self { $($field,)* at: () }
+                }
+            }
+
+            #[derive(::keepspan::Canonical)]
+            pub(super) enum Shape {
+                A($($type),*),
+                B { $($field: $type),* },
+            }
+        };
+    }
+
+    fn agrees(_: &Request, _: &::keepspan::action::Held<'_>) -> ::core::result::Result<(), super::Text> {
+        ::core::result::Result::Ok(())
+    }
+
+    written!(Request(super::public::Public, holds) { _f: super::Text, _k: [u8; 2], } self::agrees);
 }
 
 mod renamed {
@@ -63,7 +126,19 @@ mod renamed {
     pub(super) struct Renamed {
         #[context(evictable)]
         pub(super) work: Spans,
+        #[context(constraint)]
+        pub(super) limits: Spans,
     }
+
+    #[derive(super::elsewhere::library::Action)]
+    #[action(crate = super::elsewhere::library, state = Renamed, requires(limits), destructive)]
+    pub(super) struct Request {
+        pub(super) part: Part,
+    }
+
+    #[derive(super::elsewhere::library::Canonical)]
+    #[signature(crate = super::elsewhere::library)]
+    pub(super) struct Part(pub(super) u8);
 }
 
 mod generic {
@@ -158,4 +233,25 @@ fn a_struct_inside_a_function_works() {
         limit: Spans,
     }
     ::std::assert!(open!(Inner).lanes().limit.push("x").is_ok());
+}
+
+#[test]
+fn a_request_of_shadowed_and_written_names_has_its_signature() {
+    use ::keepspan::{Action, Signature};
+    let text = |text: &str| <Text as ::core::convert::From<&str>>::from(text);
+    let json = |json: &str| -> ::serde_json::Value { ::serde_json::from_str(json).unwrap_or_default() };
+    let shape = shadowed::Shape::Ok { f: text("x"), _f: text("y"), k: text("z") };
+    let request = shadowed::Request { r#type: text("A"), core: text("A"), keepspan: shape };
+    let same = json(r#"{"type": "A", "core": "a", "keepspan": {"Ok": {"f": "x", "_f": "y", "k": "z"}}}"#);
+    ::std::assert_eq!(request.signature(), Signature::of("Request", &same));
+    for (shape, same) in [(shadowed::Shape::None, "\"None\""), (shadowed::Shape::Some(text("x")), r#"{"Some": "x"}"#)] {
+        ::std::assert_eq!(Signature::of("", &shape), Signature::of("", &json(same)));
+    }
+    let request = renamed::Request { part: renamed::Part(3) };
+    ::std::assert_eq!(request.signature(), Signature::of("Request", &json(r#"{"part": 3}"#)));
+    let request = written::Request::new(text("x"), [1, 2]);
+    ::std::assert_eq!(request.signature(), Signature::of("Request", &json(r#"{"_f": "x", "_k": [1, 2]}"#)));
+    let (a, b) = (written::Shape::A(text("x"), [1, 2]), written::Shape::B { _f: text("x"), _k: [1, 2] });
+    ::std::assert_eq!(Signature::of("", &a), Signature::of("", &json(r#"{"A": ["x", [1, 2]]}"#)));
+    ::std::assert_eq!(Signature::of("", &b), Signature::of("", &json(r#"{"B": {"_f": "x", "_k": [1, 2]}}"#)));
 }

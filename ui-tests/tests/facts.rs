@@ -11,8 +11,8 @@ use keepspan::{
     },
     policy::{Act, Permits, Permitted, Policy, Rules, Terms, Unrestricted},
     rule::{
-        Candidate, EntersWhile, Externalized, FirstHand, HoldsSummaries, LeavesFrom, MayBeDiscarded, MayLeave, Open,
-        Replaceable, SummarizedFrom, TakesText,
+        Candidate, EntersWhile, Externalized, FirstHand, HoldsSummaries, LeavesFrom, MayBeDiscarded, MayBeRequired,
+        MayLeave, Open, Replaceable, SummarizedFrom, TakesText,
     },
     store::MemoryStore,
 };
@@ -54,6 +54,14 @@ assert_impl_all!(Evictable: Replaceable<F>, MayBeDiscarded<F>, FirstHand<F>);
 assert_not_impl_any!(Derived: FirstHand<F>, TakesText<F>, MayBeDiscarded<F>);
 assert_impl_all!(Derived: HoldsSummaries<F>, MayLeave<F>);
 assert_not_impl_any!(Evictable: HoldsSummaries<F>);
+
+// R18.
+assert_impl_all!(Precondition: MayBeRequired<F>);
+assert_impl_all!(Pinned<ScopeQualifier>: MayBeRequired<F>);
+assert_not_impl_any!(Instruction: MayBeRequired<F>);
+assert_not_impl_any!(Evictable: MayBeRequired<F>);
+assert_not_impl_any!(Rationale: MayBeRequired<F>);
+assert_not_impl_any!(Derived: MayBeRequired<F>);
 
 // R12: a budget is checked when it is made, and a policy's word goes down the chain.
 enum House {}

@@ -72,8 +72,10 @@ fn form(declared: &Declared, failed: bool) -> TokenStream {
 fn body(body: &Body) -> TokenStream {
     match body {
         Body::Struct(content) => value(content, &|field| {
-            let member = relocated(&field.member, here(field.ty.span()));
-            quote_spanned!(here(field.ty.span())=> &self.#member)
+            let (start, end) = ends(&field.ty);
+            let (mut place, member) = (quote_spanned!(start=> &), relocated(&field.member, end));
+            place.extend(quote_spanned!(end=> self.#member));
+            place
         }),
         Body::Enum(variants) if variants.is_empty() => quote!(match *self {}),
         Body::Enum(variants) => {
@@ -94,13 +96,17 @@ fn arm(variant: &Variant) -> TokenStream {
         let (member, bound) = (&field.member, bound(field));
         quote!(#member: #bound,)
     });
-    let content = value(&variant.content, &|field| bound(field).to_token_stream());
+    let content = value(&variant.content, &|field| {
+        let ((start, end), mut bound) = (ends(&field.ty), bound(field));
+        bound.set_span(end);
+        quote_spanned!(start=> &*#bound)
+    });
     quote!(Self::#ident { #(#bindings)* .. } => { _f.variant(#name); #content _f.close(); })
 }
 
 /// What a variant's field is bound to.
 fn bound(field: &Field) -> Ident {
-    format_ident!("_{}", field.label(), span = here(field.ty.span()))
+    format_ident!("_{}", field.position, span = Span::call_site())
 }
 
 /// Writes the fields as one value; `place` is where a field is, by reference.
@@ -121,14 +127,14 @@ fn value(content: &Content, place: &dyn Fn(&Field) -> TokenStream) -> TokenStrea
             kept.sort_by_key(|field| field.key().0);
             let entries = kept.into_iter().map(|field| {
                 let ((key, _), given) = (field.key(), given(field));
-                quote_spanned!(here(field.ty.span())=> _f.field(#key, #given);)
+                quote!(_f.field(#key, #given);)
             });
             quote!(_f.open(); #(#entries)* _f.close();)
         }
         Content::Tuple(fields) => {
             let values = fields.iter().filter(|field| field.is_kept()).map(|field| {
                 let given = given(field);
-                quote_spanned!(here(field.ty.span())=> _k::Canonical::canonical(#given, _f);)
+                quote!(_k::Canonical::canonical(#given, _f);)
             });
             // The form of a type around one value is that value's.
             if let [field] = fields.as_slice()
@@ -147,6 +153,13 @@ fn here(at: Span) -> Span {
     Span::call_site().located_at(at)
 }
 
+/// Where a type begins and ends: an expression whose tokens stand there is, to the compiler, at the whole type.
+fn ends(ty: &Type) -> (Span, Span) {
+    let (start, end) = (ty.span(), ty.to_token_stream().into_iter().last().map(|token| token.span()));
+    (here(start), here(end.unwrap_or(start)))
+}
+
+/// A field's name, written at `at`.
 fn relocated(member: &Member, at: Span) -> Member {
     let mut member = member.clone();
     match &mut member {
@@ -177,6 +190,7 @@ fn bounded(Declared { head, body }: &Declared) -> Generics {
     bounded
 }
 
+/// Whether a type names a parameter.
 fn names(tokens: TokenStream, ident: &Ident) -> bool {
     tokens.into_iter().any(|token| match token {
         TokenTree::Ident(found) => found == *ident,

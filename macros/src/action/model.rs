@@ -51,6 +51,8 @@ impl Content {
 /// A field as written: whatever keys it has.
 pub(super) struct Field {
     pub(super) member: Member,
+    /// How many fields stand before it.
+    pub(super) position: usize,
     pub(super) ty: Type,
     pub(super) skip: Option<Ident>,
     pub(super) with: Option<Key<Path>>,

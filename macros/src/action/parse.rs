@@ -103,7 +103,7 @@ fn action_attr(attr: &Attribute, head: &mut Head, act: &mut Act, errors: &mut Er
 
 fn content(fields: Fields, errors: &mut Errors) -> Content {
     let mut parsed = |fields: syn::punctuated::Punctuated<syn::Field, _>| -> Vec<Field> {
-        fields.into_iter().enumerate().map(|(at, one)| field(at, one, errors)).collect()
+        fields.into_iter().enumerate().map(|(position, one)| field(position, one, errors)).collect()
     };
     match fields {
         Fields::Named(fields) => Content::Record(parsed(fields.named)),
@@ -112,9 +112,9 @@ fn content(fields: Fields, errors: &mut Errors) -> Content {
     }
 }
 
-fn field(at: usize, field: syn::Field, errors: &mut Errors) -> Field {
-    let member = field.ident.map_or_else(|| Member::Unnamed(Index::from(at)), Member::Named);
-    let mut parsed = Field { member, ty: field.ty, skip: None, with: None, name: None };
+fn field(position: usize, field: syn::Field, errors: &mut Errors) -> Field {
+    let member = field.ident.map_or_else(|| Member::Unnamed(Index::from(position)), Member::Named);
+    let mut parsed = Field { member, position, ty: field.ty, skip: None, with: None, name: None };
     let name = parsed.label();
     for attr in &field.attrs {
         misplaced(&name, attr, errors);

@@ -293,17 +293,14 @@ impl Canonical for Number {
     }
 }
 
-/// Allocates a list of the entries where their keys are not in order, as under serde_json's `preserve_order`.
+/// Allocates only where the keys are not in order, as under serde_json's `preserve_order`.
 impl Canonical for serde_json::Map<String, Value> {
     fn canonical(&self, form: &mut Canon) {
-        form.open();
-        if self.keys().is_sorted() {
-            self.iter().for_each(|(key, value)| form.field(key, value));
-        } else {
-            let mut entries: Vec<_> = self.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            entries.into_iter().for_each(|(key, value)| form.field(key, value));
+        if !self.keys().is_sorted() {
+            return map(self.iter(), form);
         }
+        form.open();
+        self.iter().for_each(|(key, value)| form.field(key, value));
         form.close();
     }
 }

@@ -1,0 +1,16 @@
+//@ action - `Drop`: `requires` takes a list, as `requires(schema, target)`
+use keepspan::{Action, ContextState, Spans};
+
+#[derive(ContextState)]
+struct Agent {
+    #[precondition]
+    schema: Spans,
+}
+
+#[derive(Action)]
+#[action(state = Agent, requires())]
+struct Drop {
+    table: String,
+}
+
+fn main() {}

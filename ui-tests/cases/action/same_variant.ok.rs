@@ -1,0 +1,11 @@
+//@ action - `Wide` has the name `Int` in the signature, as the variant `Int` has: choose another
+use keepspan::Canonical;
+
+#[derive(Canonical)]
+enum Column {
+    Int,
+    #[signature(name = "BigInt")]
+    Wide(u8),
+}
+
+fn main() {}

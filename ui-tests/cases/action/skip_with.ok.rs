@@ -1,0 +1,18 @@
+//@ action - `nonce` is skipped and in no signature: remove `with`, or `skip`
+use keepspan::{Action, ContextState, Spans};
+
+#[derive(ContextState)]
+struct Agent {
+    #[precondition]
+    schema: Spans,
+}
+
+#[derive(Action)]
+#[action(state = Agent)]
+struct Drop {
+    table: String,
+    #[signature(with = str::len)]
+    nonce: String,
+}
+
+fn main() {}

@@ -1,0 +1,18 @@
+//@ R18 E0277 `work` holds `Evictable` spans, and no action can depend on those
+use keepspan::{Action, ContextState, Spans};
+
+#[derive(ContextState)]
+struct Agent {
+    #[precondition]
+    schema: Spans,
+    #[evictable]
+    work: Spans,
+}
+
+#[derive(Action)]
+#[action(state = Agent, requires(schema))]
+struct Drop {
+    table: String,
+}
+
+fn main() {}
