@@ -1,5 +1,6 @@
 //! What several end-to-end tests use: a state struct with every kind, and a store that fails on demand.
 
+pub mod acts;
 pub mod crash;
 mod same;
 
@@ -70,9 +71,9 @@ pub enum Fault {
     Fails,
     /// It happened, and the answer was lost.
     Unacknowledged,
-    /// One bit of each blob read is flipped.
+    /// One bit of each blob or claim read is flipped.
     BitFlip,
-    /// Half of each blob read is missing.
+    /// Half of each blob or claim read is missing.
     ShortRead,
     /// The disk is full, and nothing happened.
     OutOfSpace,
@@ -144,7 +145,23 @@ impl Store for Faulty {
     }
 
     fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        self.inner.holders(signatures)
+        let fault = self.due();
+        if matches!(fault, Some(Fault::Fails | Fault::Damaged)) {
+            return Err(failure());
+        }
+        let mut holders = self.inner.holders(signatures)?;
+        for holder in holders.iter_mut().flatten() {
+            match fault {
+                Some(Fault::BitFlip) => {
+                    if let Some(byte) = holder.last_mut() {
+                        *byte ^= 1;
+                    }
+                }
+                Some(Fault::ShortRead) => holder.truncate(holder.len() / 2),
+                _ => {}
+            }
+        }
+        Ok(holders)
     }
 }
 

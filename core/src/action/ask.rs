@@ -166,19 +166,28 @@ impl<C: ContextState, St> Window<C, St> {
 
 /// What is known of a request, with the number of its attempts.
 async fn tried<St: AsyncStore>(shared: &Shared<St>, signature: Signature) -> Result<(u64, Tried), StoreError> {
-    let Attempts { number, latest } = Attempts::of(&shared.store, &signature).await?;
-    let Some((intent, ending)) = latest else { return Ok((0, Tried::Never { before: None })) };
-    let tried = match Latest::of(signature, number, intent, ending) {
-        Latest::Open(attempt) => Tried::Uncertain(attempt),
-        Latest::NotDone => Tried::Never { before: None },
-        Latest::Failed(failed) if still_holds(&failed.failure, &shared.lock(), now()) => Tried::Failed(failed),
-        Latest::Failed(failed) => Tried::Never { before: Some(failed) },
-        Latest::Done { attempt, sha256, text, time, how } => {
-            let content = outcome(&shared.store, sha256).await?.map(|bytes| content(bytes, text));
-            Tried::Done(Done { attempt, content, sha256, time, how })
-        }
-    };
-    Ok((number, tried))
+    let Attempts { latest, before } = Attempts::of(&shared.store, &signature).await?;
+    let Some(latest) = latest else { return Ok((0, Tried::Never { before: None })) };
+    let number = latest.number;
+    let mut failed = None;
+    // An attempt that came to nothing says nothing of the one before it.
+    for attempt in [Some(latest), before].into_iter().flatten() {
+        let tried = match Latest::of(signature, attempt) {
+            Latest::Open(attempt) => Tried::Uncertain(attempt),
+            Latest::Failed(failed) if still_holds(&failed.failure, &shared.lock(), now()) => Tried::Failed(failed),
+            Latest::Done { attempt, sha256, text, time, how } => {
+                let content = outcome(&shared.store, sha256).await?.map(|bytes| content(bytes, text));
+                Tried::Done(Done { attempt, content, sha256, time, how })
+            }
+            Latest::Failed(lapsed) => {
+                failed = Some(lapsed);
+                continue;
+            }
+            Latest::NotDone => continue,
+        };
+        return Ok((number, tried));
+    }
+    Ok((number, Tried::Never { before: failed }))
 }
 
 /// What an action gave; none where that was redacted.

@@ -1,6 +1,6 @@
 //! What an action depends on and the window does not show (rule R17).
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use super::{Action, Requirement, record::FailureRecord};
 use crate::{
@@ -197,17 +197,18 @@ pub(super) fn versions(lanes: &[u16], contents: &Contents) -> Vec<(String, Diges
 }
 
 fn version(lane: u16, contents: &Contents) -> Digest {
-    let mut bytes = Vec::new();
+    // Each text once, in no order: what is observed again says nothing new.
+    let mut held = BTreeSet::new();
     for span in contents.protected.get(&lane).into_iter().flatten() {
         let Some(entry) = contents.table.get(*span).filter(|_| contents.reads.superseded_by(*span).is_none()) else {
             continue;
         };
-        match &entry.content {
-            Some(content) if !entry.durable => bytes.extend_from_slice(Digest::of(content.as_bytes()).as_bytes()),
-            _ => bytes.extend_from_slice(entry.digest.as_bytes()),
-        }
+        held.insert(match &entry.content {
+            Some(content) if !entry.durable => Digest::of(content.as_bytes()),
+            _ => entry.digest,
+        });
     }
-    Digest::of(&bytes)
+    Digest::of(&held.iter().flat_map(|digest| *digest.as_bytes()).collect::<Vec<_>>())
 }
 
 /// Whether a failure still holds in this window, at `now` in milliseconds since 1970.

@@ -10,7 +10,7 @@ use super::{
     Action, Permit, Signature,
     denial::Denial,
     permit::Asked,
-    record::{Ending, FailureRecord, Intent},
+    record::{Attempted, Ending, FailureRecord, Intent},
 };
 use crate::{Content, Digest, EpisodeId, SpanId, Unexplained};
 
@@ -358,7 +358,7 @@ pub(super) fn time(millis: u64) -> SystemTime {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// What a request's latest attempt came to.
+/// What an attempt of a request came to.
 pub(super) enum Latest {
     Done { attempt: Attempt, sha256: Digest, text: bool, time: u64, how: Option<String> },
     Failed(FailedAttempt),
@@ -367,7 +367,7 @@ pub(super) enum Latest {
 }
 
 impl Latest {
-    pub(super) fn of(signature: Signature, number: u64, intent: Intent, ending: Option<Ending>) -> Self {
+    pub(super) fn of(signature: Signature, Attempted { number, intent, ending }: Attempted) -> Self {
         let attempt = Attempt { signature, number, intent };
         match ending {
             None => Self::Open(attempt),

@@ -59,12 +59,21 @@ pub(crate) struct FailureRecord {
     pub(crate) time: u64,
 }
 
+/// One attempt of a request, with what became of it as far as that is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempted {
+    /// 1 for the first.
+    pub(crate) number: u64,
+    pub(crate) intent: Intent,
+    pub(crate) ending: Option<Ending>,
+}
+
 /// The attempts of one request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attempts {
-    /// How many there were.
-    pub(crate) number: u64,
-    pub(crate) latest: Option<(Intent, Option<Ending>)>,
+    pub(crate) latest: Option<Attempted>,
+    /// The last one before it that took effect, or may have: no later attempt that came to nothing undoes that.
+    pub(crate) before: Option<Attempted>,
 }
 
 /// What one attempt claims.
@@ -92,8 +101,11 @@ pub(crate) fn consent(episode: &EpisodeId, span: SpanId, signature: &Signature) 
     Claim { signature: Digest::of_two(b"keepspan consent 1\0", of.as_bytes()), holder: Vec::new() }
 }
 
+/// Version, value, and a digest over both and what is claimed: one changed bit could make an outcome a failure.
 fn claim(signature: Digest, value: &impl Serialize) -> Result<Claim, postcard::Error> {
-    let holder = postcard::to_extend(value, vec![VERSION])?;
+    let mut holder = postcard::to_extend(value, vec![VERSION])?;
+    let sum = Digest::of_two(signature.as_bytes(), &holder);
+    holder.extend_from_slice(sum.as_bytes());
     Ok(Claim { signature, holder })
 }
 
@@ -109,8 +121,10 @@ impl Ending {
     }
 }
 
-fn read<T: DeserializeOwned>(holder: &[u8]) -> Result<T, StoreError> {
-    match holder.split_first() {
+fn read<T: DeserializeOwned>(signature: &Digest, holder: &[u8]) -> Result<T, StoreError> {
+    let whole =
+        holder.split_last_chunk().filter(|(of, sum)| Digest::of_two(signature.as_bytes(), of).as_bytes() == *sum);
+    match whole.and_then(|(of, _)| of.split_first()) {
         Some((&VERSION, value)) => postcard::from_bytes(value).map_err(StoreError::backend),
         _ => Err(StoreError::backend("a claim is of another version of keepspan, or damaged")),
     }
@@ -124,18 +138,28 @@ impl Attempts {
     pub(crate) async fn of<S: AsyncStore>(store: &S, signature: &Signature) -> Result<Self, StoreError> {
         let (mut found, mut next, mut size) = (Self::default(), 1_u64, 2_u64);
         loop {
-            let numbers = (next..next.saturating_add(size))
-                .flat_map(|attempt| [Part::Intent, Part::Ending].map(|part| key(signature, attempt, part)));
-            let holders = store.holders(&numbers.collect::<Vec<_>>()).await?;
-            for (number, pair) in (next..).zip(holders.chunks_exact(2)) {
-                let [Some(intent), ending] = pair else { return Ok(found) };
-                let ending = ending.as_deref().map(read).transpose()?;
-                found = Self { number, latest: Some((read(intent)?, ending)) };
-            }
-            if found.number.saturating_add(1) != next.saturating_add(size) {
+            let end = next.saturating_add(size);
+            let keys: Vec<_> = (next..end)
+                .flat_map(|attempt| [Part::Intent, Part::Ending].map(|part| key(signature, attempt, part)))
+                .collect();
+            let holders = store.holders(&keys).await?;
+            if holders.len() != keys.len() {
                 return Err(StoreError::backend("the store gave fewer holders than it was asked for"));
             }
-            (next, size) = (next.saturating_add(size), size.saturating_mul(2).min(MOST));
+            for ((number, keys), pair) in (next..).zip(keys.chunks_exact(2)).zip(holders.chunks_exact(2)) {
+                let ([of_intent, of_ending], [Some(intent), ending]) = (keys, pair) else { return Ok(found) };
+                let intent = read(of_intent, intent)?;
+                let ending = ending.as_deref().map(|ending| read(of_ending, ending)).transpose()?;
+                found.then(Attempted { number, intent, ending });
+            }
+            (next, size) = (end, size.saturating_mul(2).min(MOST));
+        }
+    }
+
+    fn then(&mut self, latest: Attempted) {
+        let came_to_nothing = |of: &Attempted| matches!(of.ending, Some(Ending::Failed(_) | Ending::NotDone { .. }));
+        if let Some(earlier) = self.latest.replace(latest).filter(|of| !came_to_nothing(of)) {
+            self.before = Some(earlier);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use super::{
     Lane, Recalled, Window,
+    candidates::Class,
     contents::Contents,
     table::{Entry, Residency},
 };
@@ -12,6 +13,7 @@ use crate::{
     evidence::{Cited, Consent, Evidence, EvidenceError, Trust, Verified},
     kind::Kind,
     rule::MayConsent,
+    tool::RECALL,
 };
 
 impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
@@ -28,7 +30,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         contents.is_current(span, entry)?;
         let trust = contents.trust(span);
         if <F::Kind as Kind>::Cited::FIRST_HAND && trust < Some(Trust::Stored) {
-            return Err(EvidenceError::NotFirstHand { span, origin: entry.origin });
+            return Err(EvidenceError::NotFirstHand { span, origin: contents.said_by(span, entry) });
         }
         let trust = trust.unwrap_or(Trust::Hearsay);
         Ok(Evidence { window: contents.window, span, verified: None, trust, cited: PhantomData })
@@ -86,12 +88,29 @@ impl Contents {
             return Some(if backed { Trust::Digested } else { Trust::Hearsay });
         }
         let entry = self.table.get(span)?;
-        match (entry.origin, entry.residency) {
-            (_, Residency::Discarded | Residency::Unrecorded) => None,
-            (Origin::Model | Origin::Notice, _) => Some(Trust::Hearsay),
-            (Origin::Human | Origin::Tool, Residency::Resident) => Some(Trust::FirstHand),
-            (Origin::Human | Origin::Tool, _) => Some(Trust::Stored),
-        }
+        // What was recalled is a tool's result, and no better than where it is from.
+        let source = self.recalled_from(span, entry).map(|source| self.trust(source).unwrap_or(Trust::Hearsay));
+        let own = match (entry.origin, entry.residency) {
+            (_, Residency::Discarded | Residency::Unrecorded) => return None,
+            _ if self.class(entry.lane) == Class::Rationale => Trust::Hearsay,
+            (Origin::Model | Origin::Notice, _) => Trust::Hearsay,
+            (Origin::Human | Origin::Tool, Residency::Resident) => Trust::FirstHand,
+            (Origin::Human | Origin::Tool, _) => Trust::Stored,
+        };
+        Some(source.map_or(own, |source| source.min(own)))
+    }
+
+    /// The span that a [recall](Window::answer_recall) showed a part of.
+    fn recalled_from(&self, span: SpanId, entry: &Entry) -> Option<SpanId> {
+        self.name(entry).filter(|name| ***name == *RECALL)?;
+        let subject = self.reads.subject(span)?;
+        SpanId::parse(subject.split([':', '?']).next()?).filter(|source| *source < span)
+    }
+
+    /// Who said what a span shows.
+    pub(crate) fn said_by(&self, span: SpanId, entry: &Entry) -> Origin {
+        let source = self.recalled_from(span, entry).and_then(|source| Some((source, self.table.get(source)?)));
+        source.map_or(entry.origin, |(source, entry)| self.said_by(source, entry))
     }
 
     /// Whether a span is in the window and nothing newer took its place.
@@ -122,7 +141,12 @@ impl Contents {
             Some(digest) if entry.digest == digest && !self.gone.contains_key(&span) => self.is_newest(span),
             Some(_) => Err(SelectionError::Discarded { span }.into()),
             None => self.is_current(span, entry),
+        }?;
+        // A span that was not in the store has another number after `recover`, and its own is of what the store has.
+        if evidence.trust >= Trust::Stored && self.trust(span) < Some(Trust::Stored) {
+            return Err(EvidenceError::NotFirstHand { span, origin: self.said_by(span, entry) });
         }
+        Ok(())
     }
 
     /// Whether consent was given in this window, in words that are still in it.
@@ -131,6 +155,9 @@ impl Contents {
         if consent.window != self.window {
             return Err(EvidenceError::OtherWindow { span });
         }
-        self.is_current(span, self.entry(span)?)
+        let entry = self.entry(span)?;
+        self.is_current(span, entry)?;
+        // As for evidence.
+        if entry.origin != Origin::Human { Err(EvidenceError::NotHuman { span, origin: entry.origin }) } else { Ok(()) }
     }
 }

@@ -62,7 +62,7 @@ impl<'w, St> Operation<'w, St> for Recall {
             text: entry.text,
             resident: entry.content.clone(),
             window: contents.window,
-            origin: entry.origin,
+            origin: contents.said_by(span, entry),
             trust: contents.trust(span).unwrap_or(Trust::Hearsay),
         });
         Ok(match (&entry.content, digest) {
