@@ -151,8 +151,10 @@ pub enum EvidenceError {
         /// The newer one.
         by: SpanId,
     },
-    /// It was cited in another window.
-    #[error("{span} was cited in another window: cite it in the one that is asked for the permit")]
+    /// It was cited in another window, or before this one was recovered and its spans got other numbers.
+    #[error(
+        "{span} was cited in another window, or before this one was recovered: cite it again, in the one that is asked for the permit"
+    )]
     OtherWindow {
         /// The span.
         span: SpanId,

@@ -155,3 +155,32 @@ fn what_an_action_gave_is_verified_with_the_rest() -> Outcome {
     assert_eq!(done.content(), None);
     Ok(())
 }
+
+/// The record's third signature: the schema is read again after it left, and what is read is what the bad edit made of it.
+#[test]
+fn a_reread_that_contradicts_what_left_is_reported_with_both_ids() -> Outcome {
+    let store = std::sync::Arc::new(MemoryStore::new());
+    let mut window = window(&store, "one")?;
+    let read = |text: &str| NewSpan::tool("describe", text).reads("users");
+    let before = window.lanes().route(read("users.id BIGINT"))?;
+    window.lanes().target.push(NewSpan::human("staging, not production"))?;
+    window.lanes().externalize().wait()?.schema.evict(before).wait()?;
+    let after = window.lanes().route(read("users.id INT"))?;
+    let alter = Alter { table: "users" };
+    let Permission::Denied(denied) = window.permit(&alter)? else { panic!() };
+    assert_eq!(denied.contradicted(), [(before, after)]);
+    assert_eq!(
+        denied.to_string(),
+        "`Alter` is denied: s3 contradicts s1, which left the window before: `bring_back`, and compare"
+    );
+    assert_eq!(denied.bring_back().wait()?, [before]);
+    let Permission::Fresh(_) = window.permit(&alter)? else { panic!() };
+    // The older one is evidence no more.
+    let stale = window.lanes().schema.cite(before).map(|_| ());
+    assert_eq!(stale, Err(keepspan::evidence::EvidenceError::Stale { span: before, by: after }));
+    // The same again is no contradiction.
+    window.lanes().externalize().wait()?.schema.evict(after).wait()?;
+    window.lanes().route(read("users.id INT"))?;
+    let Permission::Fresh(_) = window.permit(&alter)? else { panic!() };
+    Ok(())
+}

@@ -174,6 +174,7 @@ pub(super) fn denial<A: Action>(action: &A, lanes: &[u16], lossy: bool, contents
                 _ => {}
             }
         }
+        denial.contradicted.extend(contents.contradicted(*lane));
         if resident == 0 && denial.evicted.is_empty() && denial.lost.is_empty() {
             denial.empty.extend(contents.lane(*lane).map(crate::LaneSpec::name));
         }

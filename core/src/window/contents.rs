@@ -130,7 +130,7 @@ impl Contents {
     pub(crate) fn new(episode: Episode, lanes: &'static [LaneSpec], budget: Option<Budget>) -> Self {
         let chain = journal::beginning(&episode.id);
         Self {
-            window: WINDOWS.fetch_add(1, Ordering::Relaxed),
+            window: Self::another(),
             ledger: Ledger::new(episode.id.clone(), budget, 0),
             episode: episode.id,
             policy: episode.policy,
@@ -179,6 +179,11 @@ impl Contents {
             Commit::Running => Err(CommitError::Busy { episode: episode() }),
             Commit::Interrupted => Err(CommitError::Interrupted { episode: episode() }),
         }
+    }
+
+    /// A number that no window of this process has had.
+    pub(crate) fn another() -> u64 {
+        WINDOWS.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn moment(&self) -> Moment {

@@ -37,8 +37,7 @@ impl<C: ContextState, St> Window<C, St> {
         let contents = self.shared.lock();
         (0_u16..)
             .zip(contents.lanes)
-            .flat_map(|(lane, spec)| contents.reads.unresolved(lane).map(move |pair| (spec.name(), pair)))
-            .filter(|(_, (evicted, observed))| contents.digest(*evicted) != contents.digest(*observed))
+            .flat_map(|(lane, spec)| contents.contradicted(lane).map(move |pair| (spec.name(), pair)))
             .filter_map(|(lane, (evicted, observed))| {
                 let subject = contents.reads.subject(observed)?.clone();
                 Some(Contradiction { lane, subject, evicted, observed })
@@ -129,6 +128,12 @@ impl Contents {
         if let Some(older) = older.filter(|older| !recalls && self.is_away(*older)) {
             self.reads.unresolved.insert((older, span));
         }
+    }
+
+    /// In a lane, observations that left, each with a newer one that says something else.
+    pub(crate) fn contradicted(&self, lane: u16) -> impl Iterator<Item = (SpanId, SpanId)> {
+        let differ = |(evicted, observed): &(SpanId, SpanId)| self.digest(*evicted) != self.digest(*observed);
+        self.reads.unresolved(lane).filter(differ)
     }
 
     /// Whether a span left and can come back.

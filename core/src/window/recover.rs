@@ -129,6 +129,10 @@ impl Contents {
             }
         }
         self.relate_again(old, &moved, changed);
+        if !moved.is_empty() {
+            // What was decided or cited by the old numbers would name other spans.
+            self.window = Self::another();
+        }
         moved.into_iter().collect()
     }
 
