@@ -49,6 +49,12 @@ pub enum Command {
         #[command(flatten)]
         source: Source,
     },
+    /// List what the agent did to the world, and what nobody knows whether it did
+    #[command(after_help = "Example: keepspan actions run.db | grep uncertain")]
+    Actions {
+        #[command(flatten)]
+        source: Source,
+    },
     /// Show the window as the model saw it at a turn
     #[command(after_help = "Example: keepspan at run.db 40")]
     At {

@@ -38,6 +38,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     let done = match &cli.command {
         Command::Episodes { file } => commands::episodes(file, &mut out),
         Command::Log { source } => commands::log(source, &mut out),
+        Command::Actions { source } => commands::actions(source, &mut out),
         Command::At { source, turn, no_text } => commands::at(source, *turn, *no_text, &mut out),
         Command::Show { source, span, no_text } => commands::show(source, *span, *no_text, &mut out),
         Command::Tombstone { source, span } => commands::tombstone(source, *span, &mut out),

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{BYTES, HOSTILE, Migration, Outcome, SECRET, binary, empty, keepspan, made, made_twice, named};
-use keepspan::{Abandonment, Episode, NewSpan, Window};
+use keepspan::{Abandonment, Action as _, Episode, Failure, NewSpan, Window};
 use serde_json::Value;
 
 /// A line of `export`, by its event.
@@ -19,7 +19,7 @@ fn every_command_has_help_with_an_example() -> Outcome {
     let help = keepspan(["--help"])?;
     assert_eq!(help.code, Some(0));
     assert!(help.out.contains("Exit codes: 0 fine; 1 a fault was found"), "{}", help.out);
-    for command in ["episodes", "log", "at", "show", "tombstone", "recall", "verify", "export", "report"] {
+    for command in ["episodes", "log", "actions", "at", "show", "tombstone", "recall", "verify", "export", "report"] {
         let help = keepspan([command, "--help"])?;
         assert!(help.out.contains(&format!("Example: keepspan {command} run.db")), "{}", help.out);
         assert_eq!(help.code, Some(0));
@@ -50,6 +50,45 @@ fn several_episodes_must_be_told_apart() -> Outcome {
     assert!(near.code == Some(2) && near.err.contains("did you mean `migrate-4"), "{}", near.err);
     let far = made.run("log", &["-e", "x"])?;
     assert!(far.code == Some(2) && far.err.contains("the store has `migrate-42`, `migrate-43`"), "{}", far.err);
+    Ok(())
+}
+
+/// Drops a column, by a schema that a tool gave.
+#[derive(keepspan::Action)]
+#[action(state = Migration, requires(schema))]
+struct DropColumn {
+    column: &'static str,
+}
+
+#[test]
+fn actions_are_listed_and_the_uncertain_ones_stand_out() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("run.db");
+    let store = keepspan::store::open(&file)?;
+    let mut window = Window::<Migration, _>::open(store, Episode::new("e", "p"))?;
+    window.lanes().route(NewSpan::tool("describe_table", "a, b and c"))?;
+    let requests = ["a", "b", "c", "d"].map(|column| DropColumn { column });
+    window.permit(&requests[0])?.fresh()?.run(|_| Ok::<_, Failure>("dropped a"))?;
+    let refused = Failure::without_effect("b is a key");
+    assert!(window.permit(&requests[1])?.fresh()?.run(|_| Err::<String, _>(refused)).is_err());
+    assert!(window.permit(&requests[2])?.fresh()?.run(|_| Err::<String, _>(Failure::unknown("timed out"))).is_err());
+    window.note_failure(&requests[3], Failure::refused("the user said no"))?;
+    drop(window);
+    let made = common::Made { folder, file };
+    let listed = made.run("actions", &[])?;
+    let states: Vec<_> = listed.out.lines().filter_map(|line| line.split_once("DropColumn  ")).map(|of| of.1).collect();
+    let expected = [
+        "done",
+        "failed without effect: b is a key",
+        "uncertain: it may have taken effect: timed out",
+        "refused: the user said no",
+    ];
+    assert_eq!(states, expected, "{}", listed.out);
+    let json = made.run("actions", &["--json"])?.json()?;
+    assert_eq!(json[0][2]["state"], "uncertain");
+    assert_eq!(json[0][0]["signature"], requests[0].signature().to_string());
+    let log = made.run("log", &[])?.out;
+    assert!(log.contains("`DropColumn` was refused: the user said no"), "{log}");
     Ok(())
 }
 

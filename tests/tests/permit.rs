@@ -156,6 +156,33 @@ fn what_an_action_gave_is_verified_with_the_rest() -> Outcome {
     Ok(())
 }
 
+#[test]
+fn what_a_stop_left_uncertain_is_listed_and_settled_without_the_request() -> Outcome {
+    let store = std::sync::Arc::new(MemoryStore::new());
+    let mut before = window(&store, "one")?;
+    let schema = before.lanes().route(NewSpan::tool("describe", "users.id BIGINT"))?;
+    before.lanes().target.push(NewSpan::human("staging, not production"))?;
+    let evidence = before.lanes().schema.cite(schema)?;
+    let alter = Alter { table: "users" };
+    let permit = before.permit(&alter)?.fresh()?.justified_by(&evidence)?;
+    let unknown = permit.run(|_| Err::<String, _>(Failure::unknown("timed out")));
+    assert!(matches!(unknown, Err(RunError::Uncertain { unrecorded: None, .. })), "{unknown:?}");
+    let mut after = Window::<Migration, _>::resume(store.clone(), Episode::new("one", "p1"))?;
+    for attempts in [before.unsettled(), after.unsettled()] {
+        let found: Vec<_> = attempts.iter().map(|of| (of.action(), of.number(), of.signature(), of.record())).collect();
+        assert_eq!(found, [("Alter", 1, alter.signature(), 1)]);
+    }
+    let attempt = after.unsettled().remove(0);
+    after.settle(&attempt, Settlement::done("altered", "looked at the table")?).wait()?;
+    assert!(after.unsettled().is_empty());
+    let again = after.settle(&attempt, Settlement::not_done("looked again")?).wait();
+    assert!(matches!(again, Err(keepspan::CommitError::Claimed { .. })), "{again:?}");
+    let Permission::Done(done) = after.permit(&alter)? else { panic!() };
+    assert_eq!((done.text(), done.settled()), (Some("altered"), Some("looked at the table")));
+    assert!(Window::<Migration, _>::resume(store, Episode::new("one", "p1"))?.unsettled().is_empty());
+    Ok(())
+}
+
 /// The record's third signature: the schema is read again after it left, and what is read is what the bad edit made of it.
 #[test]
 fn a_reread_that_contradicts_what_left_is_reported_with_both_ids() -> Outcome {

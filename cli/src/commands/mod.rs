@@ -1,5 +1,6 @@
 //! One function a command.
 
+mod actions;
 mod list;
 mod report;
 mod span;
@@ -12,6 +13,7 @@ use keepspan::{
 };
 
 pub use self::{
+    actions::actions,
     list::{episodes, export, log},
     report::report,
     span::{content, recall, show, tombstone},

@@ -31,7 +31,7 @@ pub struct Migration {
     #[instruction(roles("system", "user"))]
     rules: Spans,
     #[precondition(tools("describe_table"))]
-    schema: Spans,
+    pub schema: Spans,
     #[negative_result(on_error)]
     failed: Spans,
     #[evictable(otherwise)]

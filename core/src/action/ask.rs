@@ -4,8 +4,8 @@ use super::{
     Action, Failure, Permission, PermitError, Signature, Tried,
     denial::{lanes, still_holds},
     failure::How,
-    permission::{Done, Latest, Withheld},
-    permit::{Asked, End, Ended, failed},
+    permission::{Attempt, Done, Latest, Settlement, Withheld},
+    permit::{Asked, End, Ended, Settle, failed},
     record::{Attempts, Intent},
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     journal::{Event, now},
     store::{AsyncStore, Store, StoreError, fetch},
     window::{
-        Operation, Shared, at_once,
+        Operation, Shared, Step, at_once,
         contents::Contents,
         run,
         step::{Plan, content},
@@ -123,6 +123,30 @@ impl<C: ContextState, St> Window<C, St> {
         Ok(tried(&self.shared, signature).await?.1)
     }
 
+    /// Attempts of this episode that its log has no outcome of, oldest first by their records: what a process that stopped, a
+    /// time-out or a cancelled future left behind, and what is running now. Another window may have settled one meanwhile,
+    /// which [`tried`](Self::tried) knows. O(such attempts).
+    pub fn unsettled(&self) -> Vec<Attempt> {
+        let contents = self.shared.lock();
+        let attempt = |(&(signature, number), intent): (&(Digest, u64), &Intent)| Attempt {
+            signature: Signature::from_digest(signature),
+            number,
+            intent: intent.clone(),
+        };
+        let mut attempts: Vec<_> = contents.unsettled.iter().map(attempt).collect();
+        attempts.sort_by_key(Attempt::record);
+        attempts
+    }
+
+    /// Puts on record what was found out about an attempt that is uncertain: that it took effect, with its outcome, or that it
+    /// did not, and then the action is fresh again. One commit.
+    ///
+    /// # Errors
+    /// [`CommitError::Claimed`] where it ended meanwhile, or was settled by another window; nothing was written then.
+    pub fn settle(&mut self, attempt: &Attempt, settlement: Settlement) -> Step<'_, St, Settle> {
+        Step::new(&self.shared, Settle::of(attempt, settlement))
+    }
+
     /// Puts on record that an action failed without effect, or that somebody refused it, where no permit ran it: from now on
     /// the same request [fails](Permission::Failed) until that has changed, in every window of the store. One commit.
     ///
@@ -158,7 +182,7 @@ impl<C: ContextState, St> Window<C, St> {
             return Err(PermitError::Unsettled(attempt));
         }
         let how = Ended::Failed(failed(&failure, &lanes, &self.shared.lock()));
-        let end = End { signature, attempt: number.saturating_add(1), action: A::NAME, how };
+        let end = End { signature, attempt: number.saturating_add(1), action: A::NAME.to_owned(), how };
         run(&self.shared, Noted(end)).await?;
         Ok(())
     }
@@ -205,11 +229,11 @@ struct Noted(End);
 impl<'w, St: 'w> Operation<'w, St> for Noted {
     type Output = ();
     type Error = CommitError;
-    type Effect = (Digest, u64);
+    type Effect = ((Digest, u64), Option<(Digest, u64)>);
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
         let Self(end) = self;
-        let (signature, attempt, action) = (end.signature, end.attempt, end.action.to_owned());
+        let (signature, attempt, action) = (end.signature, end.attempt, end.action.clone());
         let mut plan = <End as Operation<'w, St>>::plan(end, contents, counter)?;
         let (episode, record) = (contents.episode.clone(), contents.length);
         let intent = Intent { episode, record, time: now(), action, repeats: None };

@@ -11,7 +11,7 @@ mod permit;
 mod record;
 mod signature;
 
-pub(crate) use self::record::{Ending, FailureRecord};
+pub(crate) use self::record::{Ending, FailureRecord, Intent};
 pub use self::{
     canonical::{Bytes, Canon, Canonical},
     denial::{Denial, Held},
@@ -20,7 +20,7 @@ pub use self::{
     permission::{
         AcceptLossy, Attempt, Done, FailedAttempt, NotPermitted, Override, Permission, Settlement, Tried, Withheld,
     },
-    permit::{End, Granted, Permit},
+    permit::{Granted, Permit, Settle},
     signature::{NotASignature, Signature},
 };
 use crate::{

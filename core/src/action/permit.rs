@@ -94,16 +94,8 @@ impl<'w, A: Action, St> Withheld<'w, A, St, Attempt> {
     ///
     /// # Errors
     /// [`CommitError::Claimed`] where it ended meanwhile; nothing was written then.
-    pub fn settle(self, settlement: Settlement) -> Step<'w, St, End> {
-        let Settlement { content, how } = settlement;
-        let how = match content {
-            Some(content) => Ended::Done(content, Some(how)),
-            None => Ended::NotDone(how),
-        };
-        Step::new(
-            self.asked.shared,
-            End { signature: self.asked.signature, attempt: self.why.number(), action: A::NAME, how },
-        )
+    pub fn settle(self, settlement: Settlement) -> Step<'w, St, Settle> {
+        Step::new(self.asked.shared, Settle::of(&self.why, settlement))
     }
 }
 
@@ -213,7 +205,7 @@ impl<'w, A: Action, St, J, K> Permit<'w, A, St, J, K> {
         let intend = Intend::of(asked, evidence, spent.clone());
         let lanes = intend.record.requires.clone();
         let intent = run(shared, intend).await.map_err(|error| first(error, A::NAME, spent))?;
-        let end = |how| End { signature, attempt, action: A::NAME, how };
+        let end = |how| End { signature, attempt, action: A::NAME.to_owned(), how };
         let failure = match effect(Granted(action)).await {
             Ok(content) => {
                 let content = content.into();
@@ -299,7 +291,7 @@ impl Intend {
 impl<'w, St: 'w> Operation<'w, St> for Intend {
     type Output = Intent;
     type Error = CommitError;
-    type Effect = (Vec<(SpanId, Digest)>, Intent);
+    type Effect = (Vec<(SpanId, Digest)>, (Digest, u64), Intent);
 
     fn plan(self, contents: &Contents, _: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
         let Self { record, signature, consent } = self;
@@ -312,13 +304,20 @@ impl<'w, St: 'w> Operation<'w, St> for Intend {
             repeats: record.repeats.clone(),
         };
         let claim = intent.claim(&signature, record.attempt).map_err(|error| CommitError::Record(error.into()))?;
+        let attempt = (record.signature, record.attempt);
         events.push(Event::Intended(record));
         let claims = consent.into_iter().chain([claim]).collect();
-        Ok(Plan { blobs, claims, events, ..Plan::new((effect, intent)) })
+        Ok(Plan { blobs, claims, events, ..Plan::new((effect, attempt, intent)) })
     }
 
-    fn apply((fresh, intent): Self::Effect, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) -> Intent {
+    fn apply(
+        (fresh, attempt, intent): Self::Effect,
+        _: Vec<Vec<u8>>,
+        contents: &mut Contents,
+        _: &'w Shared<St>,
+    ) -> Intent {
         externalized(&fresh, contents);
+        contents.unsettled.insert(attempt, intent.clone());
         intent
     }
 }
@@ -332,30 +331,31 @@ pub(super) enum Ended {
     Doubted(String),
 }
 
-/// Puts on record what became of an attempt; see [`Withheld::settle`].
+/// Puts on record what became of an attempt. Gives the SHA-256 of what it gave, and when that was.
 #[derive(Debug)]
-pub struct End {
+pub(super) struct End {
     pub(super) signature: Signature,
     pub(super) attempt: u64,
-    pub(super) action: &'static str,
+    pub(super) action: String,
     pub(super) how: Ended,
 }
 
 impl<'w, St: 'w> Operation<'w, St> for End {
     type Output = (Digest, u64);
     type Error = CommitError;
-    type Effect = (Digest, u64);
+    /// With the attempt, where that is settled by it.
+    type Effect = ((Digest, u64), Option<(Digest, u64)>);
 
     fn plan(self, _: &Contents, _: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
         let Self { signature, attempt, action, how } = self;
-        let (time, action) = (now(), action.to_owned());
-        let mut plan = Plan::new((Digest::from_bytes([0; 32]), time));
+        let time = now();
+        let mut plan = Plan::new(((Digest::from_bytes([0; 32]), time), None));
         let ending = match how {
             Ended::Done(content, how) => {
                 let text = content.is_text();
                 let blob = Blob::new(content);
                 let sha256 = *blob.digest();
-                plan.effect.0 = sha256;
+                plan.effect.0.0 = sha256;
                 plan.blobs.push((None, blob));
                 Ending::Done { sha256, text, time, how }
             }
@@ -367,12 +367,48 @@ impl<'w, St: 'w> Operation<'w, St> for End {
             }
         };
         plan.claims.push(ending.claim(&signature, attempt).map_err(|error| CommitError::Record(error.into()))?);
+        plan.effect.1 = Some((*signature.digest(), attempt));
         plan.events.push(Event::Ended { signature: *signature.digest(), attempt, action, ending });
         Ok(plan)
     }
 
-    fn apply(effect: Self::Effect, _: Vec<Vec<u8>>, _: &mut Contents, _: &'w Shared<St>) -> Self::Output {
-        effect
+    fn apply(
+        (ended, settled): Self::Effect,
+        _: Vec<Vec<u8>>,
+        contents: &mut Contents,
+        _: &'w Shared<St>,
+    ) -> Self::Output {
+        settled.map(|attempt| contents.unsettled.remove(&attempt));
+        ended
+    }
+}
+
+/// Puts on record what was found out about an attempt; see [`Window::settle`](crate::Window::settle).
+#[derive(Debug)]
+pub struct Settle(End);
+
+impl Settle {
+    pub(super) fn of(attempt: &Attempt, Settlement { content, how }: Settlement) -> Self {
+        let how = match content {
+            Some(content) => Ended::Done(content, Some(how)),
+            None => Ended::NotDone(how),
+        };
+        let (signature, number, action) = (attempt.signature, attempt.number, attempt.intent.action.clone());
+        Self(End { signature, attempt: number, action, how })
+    }
+}
+
+impl<'w, St: 'w> Operation<'w, St> for Settle {
+    type Output = ();
+    type Error = CommitError;
+    type Effect = ((Digest, u64), Option<(Digest, u64)>);
+
+    fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
+        <End as Operation<'w, St>>::plan(self.0, contents, counter)
+    }
+
+    fn apply(effect: Self::Effect, fetched: Vec<Vec<u8>>, contents: &mut Contents, shared: &'w Shared<St>) {
+        <End as Operation<'w, St>>::apply(effect, fetched, contents, shared);
     }
 }
 

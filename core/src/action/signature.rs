@@ -22,6 +22,10 @@ impl Signature {
         Self(form.digest())
     }
 
+    pub(crate) const fn from_digest(digest: Digest) -> Self {
+        Self(digest)
+    }
+
     pub(crate) fn digest(&self) -> &Digest {
         &self.0
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Ceiling, Entry, Event, Fault, JournalError, MutationRecord, Probe, SpanRecord, TombstoneRecord, walk};
 use crate::{
     Digest, Episode, EpisodeId, LaneSpec, SpanId,
-    action::Ending,
+    action::{Ending, Intent},
     kind::{Derived, Evictable, Kind as _},
     span::Part,
     state,
@@ -36,6 +36,8 @@ pub(crate) struct Replay {
     parts: BTreeMap<SpanId, Part>,
     /// What was removed for good after the moment that the log is read up to.
     removed: Vec<(SpanId, MutationRecord)>,
+    /// Of the record at hand, in milliseconds since 1970.
+    time: u64,
     facts: Facts,
 }
 
@@ -72,6 +74,7 @@ impl Replay {
             owed: BTreeSet::new(),
             parts: BTreeMap::new(),
             removed: Vec::new(),
+            time: 0,
             facts: Facts::default(),
         }
     }
@@ -96,6 +99,7 @@ impl Replay {
     /// One commit.
     pub(crate) fn entry(&mut self, entry: Entry<'_>, chain: Digest) -> Result<(), Fault> {
         let first = self.contents.length == 0;
+        self.time = entry.time;
         self.contents.recorded(chain, 0, entry.notes.len());
         self.contents.names.replay(&entry.names).map_err(|_| Fault::Unknown { what: "tool name" })?;
         for note in &entry.notes {
@@ -216,11 +220,19 @@ impl Replay {
                     return Err(Fault::Unknown { what: "lane" });
                 }
                 record.evidence.iter().chain(&record.consent).try_for_each(|span| self.row(*span).map(|_| ()))?;
+                let contents = &mut self.contents;
+                let (episode, time) = (contents.episode.clone(), self.time);
+                let of = contents.length.saturating_sub(1);
+                let intent = Intent { episode, record: of, time, action: record.action, repeats: record.repeats };
+                contents.unsettled.insert((record.signature, record.attempt), intent);
             }
-            Event::Ended { action, attempt, ending: Ending::Done { sha256, .. }, .. } => {
-                self.facts.outcomes.push((sha256, action, attempt));
+            Event::Ended { signature, action, attempt, ending } => {
+                self.contents.unsettled.remove(&(signature, attempt));
+                if let Ending::Done { sha256, .. } = ending {
+                    self.facts.outcomes.push((sha256, action, attempt));
+                }
             }
-            Event::Ended { .. } | Event::Doubted { .. } => {}
+            Event::Doubted { .. } => {}
             Event::Booked { note, written } => {
                 self.contents.ledger.replay(&note);
                 self.written.extend(written);

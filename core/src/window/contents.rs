@@ -22,6 +22,7 @@ use crate::{
     Budget, CachePrice, Certainty, CommitError, CounterError, Digest, Episode, EpisodeId, LaneSpec, NewSpan,
     PolicyVersion, PushError, SelectionError, SpanId, TokenCount, TokenCounter, Tombstone,
     accounting::Ledger,
+    action::Intent,
     journal::{self, Event, TombstoneRecord},
     kind::{Derived, Kind},
     pointer::{Fold, Line},
@@ -105,6 +106,8 @@ pub struct Contents {
     pub(crate) names: Names,
     /// The spans of each protected lane: what an action requires is asked before each (rule R17).
     pub(crate) protected: BTreeMap<u16, BTreeSet<SpanId>>,
+    /// Attempts of this episode that its log has no ending of.
+    pub(crate) unsettled: BTreeMap<(Digest, u64), Intent>,
 }
 
 /// Where a summary comes from (rule R5).
@@ -168,6 +171,7 @@ impl Contents {
             classes: lanes.iter().map(Class::of).collect(),
             names: Names::default(),
             protected: BTreeMap::new(),
+            unsettled: BTreeMap::new(),
         }
     }
 
