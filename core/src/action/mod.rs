@@ -1,5 +1,18 @@
 //! What is done to the world outside: an action names the lanes that its correctness depends on, runs only on a permit,
 //! and once only for its signature (rules R17 to R20).
+//!
+//! [`Window::permit`](crate::Window::permit) answers what may be done with a request now, by what the store has on record of
+//! its [`Signature`], whatever window put it there:
+//!
+//! | on record | the answer | from there |
+//! | --- | --- | --- |
+//! | nothing, or an attempt that came to nothing | [`Fresh`](Permission::Fresh), or [`Denied`](Permission::Denied) where a required span is not in the window | [`Permit::run`] |
+//! | an outcome | [`Done`](Permission::Done), with it | [`repeat`](Withheld::repeat), with an [`Override`] |
+//! | a failure without effect, or a refusal | [`Failed`](Permission::Failed) while that holds: until what it requires has changed, or the time that it names; a refusal for good | the same |
+//! | an intent without an ending | [`Uncertain`](Permission::Uncertain): it crashed, timed out, was cancelled, or runs now | [`settle`](Withheld::settle), once somebody looked |
+//!
+//! An attempt claims its number in the same commit that records its intent, before it runs, and its ending after: both once
+//! only across every process that shares the store. A request that is to be another one needs a field that differs.
 
 mod ask;
 pub mod canonical;
