@@ -15,7 +15,11 @@ struct Mail {
     table: String,
 }
 
-fn act(one: Permit<'_, Mail, MemoryStore>, other: Permit<'_, Mail, MemoryStore>, consent: Consent) -> Result<(), Box<dyn std::error::Error>> {
+fn act(
+    one: Permit<'_, Mail, MemoryStore>,
+    other: Permit<'_, Mail, MemoryStore>,
+    consent: Consent,
+) -> Result<(), Box<dyn std::error::Error>> {
     one.consented_by(consent)?.run(|_| Ok("told"))?;
     other.consented_by(consent)?.run(|_| Ok("told"))?;
     Ok(())

@@ -1,5 +1,9 @@
 //@ consent E0277 `keepspan::rule::Unasked` is given its rules by keepspan alone
-use keepspan::{Action, ContextState, Spans, action::consent::Needed, rule::{RunsWith, Unasked}};
+use keepspan::{
+    Action, ContextState, Spans,
+    action::consent::Needed,
+    rule::{RunsWith, Unasked},
+};
 
 #[derive(ContextState)]
 struct Agent {

@@ -1,5 +1,5 @@
 //@ policy E0277 `Mail` is under the policy `House`, which forbids `AcceptLossy`
-use keepspan::{Action, ContextState, Permission, Spans, Window, policy, action::AcceptLossy, store::MemoryStore};
+use keepspan::{Action, ContextState, Permission, Spans, Window, action::AcceptLossy, policy, store::MemoryStore};
 
 policy! {
     House { forbid(AcceptLossy) }
@@ -20,9 +20,14 @@ struct Mail {
     table: String,
 }
 
-fn act(window: &mut Window<Agent, MemoryStore>, request: &Mail, why: AcceptLossy) -> Result<(), Box<dyn std::error::Error>> {
+fn act(
+    window: &mut Window<Agent, MemoryStore>,
+    request: &Mail,
+    why: AcceptLossy,
+) -> Result<(), Box<dyn std::error::Error>> {
     if let Permission::Denied(denied) = window.permit(request)? {
-        denied.accept_lossy(why).map_err(|denied| denied.into_inner())?.run(|_| Ok("told"))?;
+        let permit = denied.accept_lossy(why).map_err(|denied| denied.into_inner())?;
+        permit.run(|_| Ok("told"))?;
     }
     Ok(())
 }

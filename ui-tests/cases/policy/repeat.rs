@@ -20,9 +20,14 @@ struct Mail {
     table: String,
 }
 
-fn act(window: &mut Window<Agent, MemoryStore>, request: &Mail, why: Override) -> Result<(), Box<dyn std::error::Error>> {
+fn act(
+    window: &mut Window<Agent, MemoryStore>,
+    request: &Mail,
+    why: Override,
+) -> Result<(), Box<dyn std::error::Error>> {
     if let Permission::Done(done) = window.permit(request)? {
-        done.repeat(why).map_err(|denied| denied.into_inner())?.run(|_| Ok("told"))?;
+        let permit = done.repeat(why).map_err(|denied| denied.into_inner())?;
+        permit.run(|_| Ok("told"))?;
     }
     Ok(())
 }

@@ -17,7 +17,12 @@ struct Mail {
     table: String,
 }
 
-fn act(window: &mut Window<Agent, MemoryStore>, request: &Mail, id: SpanId, why: Mutation) -> Result<(), Box<dyn std::error::Error>> {
+fn act(
+    window: &mut Window<Agent, MemoryStore>,
+    request: &Mail,
+    id: SpanId,
+    why: Mutation,
+) -> Result<(), Box<dyn std::error::Error>> {
     let permit = window.permit(request)?.fresh()?;
     window.lanes().work.redact(id, why).wait()?;
     permit.run(|_| Ok("told"))?;

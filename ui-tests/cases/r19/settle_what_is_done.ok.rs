@@ -15,7 +15,11 @@ struct Mail {
     table: String,
 }
 
-fn act(window: &mut Window<Agent, MemoryStore>, request: &Mail, found: Settlement) -> Result<(), Box<dyn std::error::Error>> {
+fn act(
+    window: &mut Window<Agent, MemoryStore>,
+    request: &Mail,
+    found: Settlement,
+) -> Result<(), Box<dyn std::error::Error>> {
     if let Permission::Uncertain(attempt) = window.permit(request)? {
         attempt.settle(found).wait()?;
     }

@@ -15,9 +15,14 @@ struct Truncate {
     table: String,
 }
 
-fn act(window: &mut Window<Agent, MemoryStore>, request: &Truncate, id: SpanId) -> Result<(), Box<dyn std::error::Error>> {
+fn act(
+    window: &mut Window<Agent, MemoryStore>,
+    request: &Truncate,
+    id: SpanId,
+) -> Result<(), Box<dyn std::error::Error>> {
     let evidence = window.lanes().decisions.cite(id)?;
-    window.permit(request)?.fresh()?.justified_by(&evidence)?.run(|_| Ok("empty"))?;
+    let permit = window.permit(request)?.fresh()?;
+    permit.justified_by(&evidence)?.run(|_| Ok("empty"))?;
     Ok(())
 }
 

@@ -1,5 +1,9 @@
 //@ R20 E0277 `Ungrounded` is given its rules by keepspan alone
-use keepspan::{Action, ContextState, Spans, action::effect::Destructive, rule::{RunsOn, Ungrounded}};
+use keepspan::{
+    Action, ContextState, Spans,
+    action::effect::Destructive,
+    rule::{RunsOn, Ungrounded},
+};
 
 #[derive(ContextState)]
 struct Agent {

@@ -17,7 +17,10 @@ struct Truncate {
     table: String,
 }
 
-async fn act(permit: Permit<'_, Truncate, MemoryStore>, evidence: Evidence<Raw>) -> Result<(), Box<dyn std::error::Error>> {
+async fn act(
+    permit: Permit<'_, Truncate, MemoryStore>,
+    evidence: Evidence<Raw>,
+) -> Result<(), Box<dyn std::error::Error>> {
     permit.justified_by(&evidence)?.run_async(async |_| Ok("empty")).await?;
     drop(evidence);
     Ok(())
