@@ -167,7 +167,13 @@ struct ReadOnly {
     rules: Spans,
 }
 
-/// A tool of the agent that writes, declared for the one that reads.
+#[derive(ContextState)]
+struct Writer {
+    #[constraint(pinned)]
+    rules: Spans,
+}
+
+/// A tool of the agent that writes, declared by hand for the one that reads.
 struct WriteFile;
 
 impl Canonical for WriteFile {
@@ -181,7 +187,7 @@ impl Action for WriteFile {
     type Effect = effect::Ordinary;
     type Consent = consent::NotNeeded;
     const NAME: &'static str = "WriteFile";
-    const REQUIRES: &'static [Requirement] = &[Requirement::of::<Agent, _>(|lanes| &lanes.target)];
+    const REQUIRES: &'static [Requirement] = &[Requirement::of::<Writer, _>(|lanes| &lanes.rules)];
 }
 
 /// B003: an agent that only reads began to write after a compaction. What a window may permit is part of its type; a
@@ -193,7 +199,7 @@ fn an_action_of_another_agent_is_not_permitted_by_hand_either() -> Outcome {
     window.lanes().rules.push("read only")?;
     drop(window.lanes().externalize().wait()?);
     let refused = window.permit(&WriteFile).err();
-    assert!(matches!(refused, Some(PermitError::NoLane { action: "WriteFile", lane: "target" })), "{refused:?}");
+    assert!(matches!(refused, Some(PermitError::NoLane { action: "WriteFile", lane: "rules" })), "{refused:?}");
     drop(window);
     assert!(matches!(
         Window::<Agent, _>::resume(store.clone(), Episode::new("e", "p")),
@@ -309,8 +315,8 @@ fn an_unanswered_prompt_keeps_its_images_and_is_compacted_for_nothing_once() -> 
         assert_eq!((window.accounting().passes, window.accounting().fallbacks), (0, 0));
         let all = window.render();
         assert_eq!((all[0].content().as_bytes().len(), all[1].content().as_bytes()), (100, &image[..]));
+        assert_eq!(store.commits(), 0, "nothing is written for nothing");
     }
-    assert_eq!(store.commits(), 0, "nothing is written for nothing");
     Ok(())
 }
 
