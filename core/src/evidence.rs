@@ -44,6 +44,10 @@ impl Cited for SecondHand {}
 impl Cited for Unbacked {}
 
 mod seal {
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is no evidence: how far a span can be trusted is said by keepspan alone",
+        label = "remove this impl; evidence is a span that is cited: `lanes.schema.cite(id)?`"
+    )]
     pub trait Cited {}
     impl Cited for super::Raw {}
     impl Cited for super::Verified {}

@@ -281,8 +281,8 @@ impl<F> MayConsent<F> for Derived {}
 /// R20: a destructive action rests on first-hand evidence. `A` is the action, `E` its [effect](crate::action::effect).
 #[diagnostic::on_unimplemented(
     message = "`{A}` is destructive, and `{Self}` evidence cannot justify it",
-    label = "cite first-hand text: re-ground a summary (`lanes.recap.reground(id)`), then cite a source of it",
-    note = "a summary says what a model made of the evidence; what was qualified in its sources may be gone"
+    label = "cite a tool's result or a person's statement by its own lane; of a summary, re-ground it and cite a source",
+    note = "a summary or a rationale says what a model made of the evidence; what qualified it may be gone"
 )]
 pub trait Justifies<A, E>: seal::Justifies<E> {}
 impl<A, E> Justifies<A, E> for Raw where Self: seal::Justifies<E> {}

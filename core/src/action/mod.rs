@@ -134,6 +134,10 @@ pub mod consent {
 mod seal {
     use super::{consent, effect};
 
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is no effect and no consent of an action: those are named by keepspan alone",
+        label = "name one of them, as `effect::Destructive`; `#[derive(Action)]` does so by the action's attribute"
+    )]
     pub trait Closed {}
     impl Closed for effect::Ordinary {}
     impl Closed for effect::Destructive {}

@@ -1,0 +1,23 @@
+//@ consent E0277 `Mail` runs only with a person's consent
+use keepspan::{Action, ContextState, Permit, Spans, store::MemoryStore};
+
+#[derive(ContextState)]
+struct Agent {
+    #[scope_qualifier]
+    target: Spans,
+    #[derived]
+    recap: Spans,
+}
+
+#[derive(Action)]
+#[action(state = Agent, requires(target))]
+struct Mail {
+    table: String,
+}
+
+fn act(permit: Permit<'_, Mail, MemoryStore>) -> Result<(), Box<dyn std::error::Error>> {
+    permit.run(|_| Ok("told"))?;
+    Ok(())
+}
+
+fn main() {}
