@@ -41,6 +41,7 @@ fn bad_arguments_and_files_are_told_apart_from_a_failed_run() -> Outcome {
         ("replay", ["--budget=9".as_ref(), junk.as_os_str()], "not JSON"),
         ("replay", ["--budget=9".as_ref(), none.as_os_str()], "no list of chat messages"),
         ("replay", ["--budget=9".as_ref(), folder.path().join("absent").as_os_str()], "absent"),
+        ("side_effects", ["--corpus".as_ref(), folder.path().join("absent").as_os_str()], "absent"),
     ] {
         let run = example(name, &arguments)?;
         assert_eq!(run.status.code(), Some(2), "{}", said(&run));
@@ -62,5 +63,48 @@ fn replay_loses_nothing_of_recorded_conversations() -> Outcome {
             assert!(said(&run).contains("every evicted span came back byte for byte"), "{}", said(&run));
         }
     }
+    Ok(())
+}
+
+/// What `side_effects` counts with keepspan and, as they are recorded, without.
+const COUNTED: [&str; 6] = ["effects", "duplicates", "missing", "rejected", "refused", "astray"];
+
+#[test]
+fn side_effects_are_done_once() -> Outcome {
+    let corpus = std::env::var_os("KEEPSPAN_CORPUS");
+    if corpus.is_none() {
+        eprintln!("SKIPPED: the recorded ones, as KEEPSPAN_CORPUS is not set");
+    }
+    let run = example("side_effects", &["--json".as_ref()])?;
+    assert_eq!(run.status.code(), Some(0), "{}", said(&run));
+    let sources: serde_json::Value = serde_json::from_slice(&run.stdout)?;
+    let sources = sources.as_array().ok_or("no list")?;
+    let expected = [
+        ("own", [127, 113, 0, 6, 0, 5], [14, 0, 0, 2, 2, 0], vec![(94, [95, 2, 1])]),
+        ("tau-bench", [30, 13, 0, 29, 0, 7], [17, 0, 0, 17, 10, 0], vec![]),
+        (
+            "tau2-bench",
+            [316, 307, 0, 0, 0, 5],
+            [9, 0, 0, 0, 0, 0],
+            vec![(94, [95, 2, 1]), (94, [95, 2, 1]), (15, [16, 2, 1]), (99, [100, 2, 1])],
+        ),
+    ];
+    assert_eq!(sources.len(), if corpus.is_some() { 3 } else { 1 });
+    for (source, (name, plain, kept, storms)) in sources.iter().zip(expected) {
+        assert_eq!(source["source"], name);
+        let counted = |mode: &str| COUNTED.map(|what| source[mode][what].clone());
+        assert_eq!(counted("recorded"), plain, "{name}");
+        assert_eq!(counted("keepspan"), kept, "{name}");
+        let met: Vec<_> = source["storms"].as_array().into_iter().flatten().collect();
+        assert_eq!(met.len(), storms.len(), "{name}");
+        for (storm, (calls, effects)) in met.into_iter().zip(storms) {
+            assert_eq!((&storm["calls"], &storm["effects"]), (&calls.into(), &effects.as_slice().into()), "{name}");
+        }
+    }
+    let own = sources.first().ok_or("nothing")?;
+    // A certificate that the customer asked for twice, and a booking again after it was cancelled.
+    assert_eq!((&own["keepspan"]["permits"]["overridden"], &own["keepspan"]["repeats"]), (&2.into(), &2.into()));
+    // The change that the gift card could not pay for, once it could.
+    assert_eq!(own["keepspan"]["permits"]["retried"], 1);
     Ok(())
 }
