@@ -212,7 +212,8 @@ fn excerpt(window: &mut Windowed, of: SpanId, call: &str) -> Outcome<SpanId> {
 
 #[test]
 fn an_excerpt_is_no_better_than_what_it_is_of() -> Outcome {
-    let (mut window, _) = window()?;
+    let store = memory();
+    let (mut window, _) = ready(store.clone(), "e")?;
     let lanes = window.lanes();
     let guess = lanes.work.push(NewSpan::model("users is empty\nso drop it"))?;
     let seen =
@@ -241,10 +242,15 @@ fn an_excerpt_is_no_better_than_what_it_is_of() -> Outcome {
     drop(window.lanes().externalize().wait()?);
     assert!(window.recall(of_guess).wait()?.cite().is_err());
     assert!(window.recall(of_seen).wait()?.cite().is_ok());
-    // Nor does one that says it is of itself, or of a span to come, bring it down.
+    // One that says it is of a span to come is of none.
     let next = |span: SpanId| format!("s{}", span.number() + 1);
     let odd = window.lanes().work.push(NewSpan::tool("recall_span", "odd").reads(next(of_excerpt)))?;
     assert_eq!(window.trust(odd), Some(Trust::FirstHand));
+    // It is the same after a stop.
+    let window = Window::<Agent, _>::resume(store, Episode::new("e", "p"))?;
+    for (span, trust) in [(of_guess, Trust::Hearsay), (of_summary, Trust::Digested), (of_seen, Trust::Stored)] {
+        assert_eq!(window.trust(span), Some(trust), "{span}");
+    }
     Ok(())
 }
 

@@ -10,12 +10,13 @@ use keepspan::{
     Action, Authority, CommitError, ContextState, Digest, Episode, EpisodeId, Failure, Granted, Mutation, NewSpan,
     Override, Permission, Spans, Window,
     action::{
-        AcceptLossy, Canon, Canonical, Held, PermitError, Requirement, RunError, Settlement, Tried, consent, effect,
+        AcceptLossy, Canon, Canonical, Held, NotPermitted, PermitError, Requirement, RunError, Settlement, Tried,
+        consent, effect,
     },
     store::{Batch, MemoryStore, Store, StoreError},
 };
 use keepspan_tests::{
-    Agent,
+    Agent, Counting,
     acts::{Write, ready},
     memory,
 };
@@ -664,5 +665,96 @@ fn damaged_claims_are_an_error_and_never_another_answer() -> Outcome {
             assert!(matches!(answer, Err(PermitError::Store(StoreError::Backend(_)))), "{few}: {answer:?}");
         }
     }
+    Ok(())
+}
+
+#[test]
+fn what_did_not_run_says_why_and_what_to_do() -> Outcome {
+    let store = memory();
+    let (mut one, _) = ready(store.clone(), "one")?;
+    let (mut two, _) = ready(store.clone(), "two")?;
+    let action = Write::to("a");
+    let (first, second) = (one.permit(&action)?.fresh()?, two.permit(&action)?.fresh()?);
+    first.run(|_| Ok::<_, Failure>("ok"))?;
+    let taken = second.run(|_| Ok::<_, Failure>(unreachable_outcome()));
+    assert_eq!(
+        taken.map_err(|error| error.to_string()),
+        Err("`write` did not run here: another window claimed this attempt first; ask for a permit again, which says what \
+             became of it"
+            .to_owned())
+    );
+    let done = two.permit(&action)?.fresh().err().ok_or("fresh")?;
+    assert!(matches!(&done, NotPermitted::Done(done) if done.text() == Some("ok")));
+    assert_eq!(
+        done.to_string(),
+        "`write` was done already, by attempt 1 in episode `one` (record 1): its outcome is on record; a repeat that is wanted \
+         takes `repeat(Override::because(..)?)`"
+    );
+    // An owner that was superseded runs nothing.
+    let other = Write::to("b");
+    let permit = one.permit(&other)?.fresh()?;
+    let mut owner = Window::<Agent, _>::resume(store.clone(), Episode::new("one", "p"))?;
+    let ran = permit.run(|_| Ok::<_, Failure>(unreachable_outcome()));
+    let Err(RunError::Commit(CommitError::Superseded { .. })) = &ran else { panic!("{ran:?}") };
+    assert!(
+        ran.is_err_and(|error| error.to_string().starts_with("the action did not run, since its intent could not"))
+    );
+    assert!(matches!(owner.permit(&other)?, Permission::Fresh(permit) if permit.attempt() == 1));
+    // One that is superseded while it runs has run it.
+    let permit = owner.permit(&other)?.fresh()?;
+    let ran = permit.run(|_| {
+        Window::<Agent, _>::resume(store.clone(), Episode::new("one", "p"))?;
+        Ok::<_, Failure>("ok")
+    });
+    assert_eq!(
+        ran.err().ok_or("recorded")?.to_string().split("; ").last(),
+        Some(
+            "`Window::recover` if the store did not answer, then ask for a permit again and `settle` the attempt with the \
+             outcome"
+        )
+    );
+    assert!(matches!(two.permit(&other)?, Permission::Uncertain(_)));
+    Ok(())
+}
+
+#[test]
+fn the_latest_of_many_attempts_is_found() -> Outcome {
+    let store = std::sync::Arc::new(Counting::new(MemoryStore::new()));
+    let (mut window, _) = ready(store.clone(), "e")?;
+    let action = Write::to("a");
+    window.permit(&action)?.fresh()?.run(|_| Ok::<_, Failure>("1"))?;
+    let mut most = 0;
+    for number in 2..200_u64 {
+        store.reads();
+        let Permission::Done(done) = window.permit(&action)? else { panic!() };
+        most = store.reads().max(most);
+        assert_eq!((done.attempt().number(), done.text()), (number - 1, Some(&*(number - 1).to_string())));
+        let permit = done.repeat(Override::because("one more")?).map_err(|denied| denied.into_inner())?;
+        assert_eq!(permit.run(|_| Ok::<_, Failure>(number.to_string()))?.attempt().number(), number);
+    }
+    assert!(most <= 8, "{most} look-ups");
+    Ok(())
+}
+
+/// A text of the window that another episode had redacted: the intent is on record and its text is not, so nothing runs.
+#[test]
+fn what_does_not_run_after_its_intent_is_uncertain() -> Outcome {
+    let store = memory();
+    let (mut other, _) = ready(store.clone(), "other")?;
+    let secret = other.lanes().work.push("token: abc")?;
+    drop(other.lanes().externalize().wait()?);
+    other.lanes().work.redact(secret, Mutation::new("a token", "ask")?).wait()?;
+    let (mut window, _) = ready(store, "e")?;
+    let shown = window.lanes().work.push("token: abc")?;
+    let action = Write::to("a");
+    let ran = window.permit(&action)?.fresh()?.run(|_| Ok::<_, Failure>(unreachable_outcome()));
+    assert!(matches!(ran, Err(RunError::Commit(CommitError::Sealed { span, .. })) if span == shown), "{ran:?}");
+    let Permission::Uncertain(attempt) = window.permit(&action)? else { panic!() };
+    attempt.settle(Settlement::not_done("it was refused before it ran")?).wait()?;
+    window.lanes().work.redact(shown, Mutation::new("a token", "ask")?).wait()?;
+    let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+    let permit = denied.accept_lossy(AcceptLossy::because("the token is not what is written")?);
+    let done = permit.map_err(|denied| denied.into_inner())?.run(|_| Ok::<_, Failure>("ok"))?;
+    assert_eq!(done.attempt().number(), 2);
     Ok(())
 }

@@ -108,6 +108,45 @@ fn whichever_calls_of_a_store_fail_it_runs_once() -> Outcome {
     Ok(())
 }
 
+/// An effect that failed, whichever call of the store fails beside it: what may have taken effect is never fresh, and what took
+/// none is fresh only after somebody said so.
+#[test]
+fn a_failure_that_is_not_recorded_is_uncertain() -> Outcome {
+    let mut seen = BTreeSet::new();
+    for fault in [Fault::Fails, Fault::Unacknowledged, Fault::BitFlip, Fault::ShortRead, Fault::OutOfSpace] {
+        for (nth, unknown) in (1..9).flat_map(|nth| [(nth, false), (nth, true)]) {
+            let store = Arc::new(Faulty::default());
+            let (mut window, _) = ready(store.clone(), "e")?;
+            let (action, runs) = (Write::to("a"), Cell::new(0));
+            store.arm(nth, fault);
+            let Ok(Permission::Fresh(permit)) = window.permit(&action) else { continue };
+            let ran = permit.run(|_| {
+                runs.set(runs.get() + 1);
+                Err::<String, _>(if unknown { Failure::unknown("perhaps") } else { Failure::without_effect("no") })
+            });
+            store.arm(0, fault);
+            window.recover()?;
+            let says = match (window.permit(&action)?, &ran) {
+                (Permission::Fresh(_), Err(RunError::Commit(_))) if runs.get() == 0 => "fresh",
+                (
+                    Permission::Failed(_),
+                    Err(RunError::Failed { .. } | RunError::Uncertain { unrecorded: Some(_), .. }),
+                ) if !unknown => "failed",
+                (Permission::Uncertain(_), Err(RunError::Uncertain { unrecorded, .. })) => {
+                    // That a failure without effect is uncertain is for want of a record alone.
+                    assert!(unknown || unrecorded.is_some());
+                    "uncertain"
+                }
+                (Permission::Uncertain(_), Err(RunError::Commit(_))) if runs.get() == 0 => "not run",
+                (answer, ran) => panic!("{fault:?} at {nth}: {answer:?} after {ran:?}"),
+            };
+            seen.insert(says);
+        }
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["failed", "fresh", "not run", "uncertain"]);
+    Ok(())
+}
+
 /// A store whose next commit gets no answer.
 #[derive(Default)]
 struct Unanswered {
