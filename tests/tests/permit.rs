@@ -758,3 +758,36 @@ fn what_does_not_run_after_its_intent_is_uncertain() -> Outcome {
     assert_eq!(done.attempt().number(), 2);
     Ok(())
 }
+
+/// Somebody looks too early, and settles an attempt that is still running.
+#[test]
+fn what_was_settled_as_not_done_while_it_ran_is_done() -> Outcome {
+    let store = memory();
+    let (mut one, _) = ready(store.clone(), "one")?;
+    let (mut two, _) = ready(store, "two")?;
+    let (first, second) = (Write::to("a"), Write::to("b"));
+    let settle = |two: &mut Window<Agent, std::sync::Arc<MemoryStore>>, action: &Write, settlement: Settlement| {
+        let Ok(Permission::Uncertain(attempt)) = two.permit(action) else { panic!("it is running") };
+        attempt.settle(settlement).wait().unwrap();
+    };
+    let not_done = Settlement::not_done("looked")?;
+    let ran = one.permit(&first)?.fresh()?.run(|_| {
+        settle(&mut two, &first, not_done);
+        Ok::<_, Failure>("ok")
+    })?;
+    assert_eq!((ran.attempt().number(), ran.text()), (2, Some("ok")));
+    assert_eq!(ran.settled(), Some("it ran to its end after it was settled as not done"));
+    for window in [&mut one, &mut two] {
+        assert!(matches!(window.permit(&first)?, Permission::Done(done) if *done == ran));
+    }
+    // Of two outcomes the first on record stays, and whoever has the other is told.
+    let done = Settlement::done("seen", "looked")?;
+    let ran = one.permit(&second)?.fresh()?.run(|_| {
+        settle(&mut two, &second, done);
+        Ok::<_, Failure>("ok")
+    });
+    let Err(RunError::Unrecorded { content, source: CommitError::Claimed { .. }, .. }) = ran else { panic!("{ran:?}") };
+    assert_eq!(content.as_text(), Some("ok"));
+    assert!(matches!(one.permit(&second)?, Permission::Done(done) if done.text() == Some("seen")));
+    Ok(())
+}
