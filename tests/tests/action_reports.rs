@@ -308,7 +308,7 @@ fn an_unanswered_prompt_keeps_its_images_and_is_compacted_for_nothing_once() -> 
         assert!(matches!(refusal.reason(), Refused::NothingToPrune { .. }), "{refusal}");
         let fell = refusal.fall_back(OldestFirst).wait()?;
         if time == 1 {
-            assert_eq!(fell, FellBack::Unchanged);
+            assert!(matches!(fell, FellBack::Unchanged { .. }), "{fell:?}");
         } else {
             assert!(matches!(fell, FellBack::NoProgress { .. }), "{fell:?}");
         }
@@ -735,7 +735,7 @@ fn batch(window: &mut Windowed<Arc<Faulty>>, effects: &[AtomicU64; 2]) -> Outcom
             }
             other => return Err(format!("{other:?}").into()),
         };
-        if window.open_calls().iter().any(|(_, open)| **open == *call) {
+        if window.open_calls().iter().any(|open| *open.call == *call) {
             let text = result.text().ok_or("text")?;
             window.lanes().work.push(NewSpan::tool("shell", text).answers(call))?;
         }
@@ -775,7 +775,7 @@ fn after_a_crash_anywhere_in_a_batch_each_call_ran_once_at_most() -> Outcome {
                 assert_eq!(texts(&window).contains(&result), *seen != Seen::Uncertain, "its result, from the log");
             }
             assert_eq!(
-                window.open_calls().last().map(|(_, call)| call.to_string()),
+                window.open_calls().last().map(|open| open.call.to_string()),
                 Some("c3".into()),
                 "it still waits"
             );

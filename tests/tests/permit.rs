@@ -1,11 +1,24 @@
 //! Before an action: what it depends on is in the window, and what it does is done once (rules R17, R19).
 
-use std::error::Error;
+use std::{
+    cell::Cell,
+    error::Error,
+    time::{Duration, SystemTime},
+};
 
 use keepspan::{
-    Action, ContextState, Episode, Failure, Granted, NewSpan, Override, Permission, Spans, Window,
-    action::{Canon, Canonical, Requirement, RunError, Settlement, Tried, consent, effect},
-    store::MemoryStore,
+    Action, Authority, CommitError, ContextState, Digest, Episode, EpisodeId, Failure, Granted, Mutation, NewSpan,
+    Override, Permission, Spans, Window,
+    action::{
+        AcceptLossy, Canon, Canonical, Held, NotPermitted, PermitError, Requirement, RunError, Settlement, Tried,
+        consent, effect,
+    },
+    store::{Batch, MemoryStore, Store, StoreError},
+};
+use keepspan_tests::{
+    Agent, Counting,
+    acts::{Write, ready},
+    memory,
 };
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -209,5 +222,650 @@ fn a_reread_that_contradicts_what_left_is_reported_with_both_ids() -> Outcome {
     window.lanes().externalize().wait()?.schema.evict(after).wait()?;
     window.lanes().route(read("users.id INT"))?;
     let Permission::Fresh(_) = window.permit(&alter)? else { panic!() };
+    Ok(())
+}
+
+/// What `Drop` names must be what `target` says: B001.
+struct Truncate {
+    database: &'static str,
+}
+
+impl Canonical for Truncate {
+    fn canonical(&self, form: &mut Canon) {
+        self.database.canonical(form);
+    }
+}
+
+impl Action for Truncate {
+    type State = Migration;
+    type Effect = effect::Ordinary;
+    type Consent = consent::NotNeeded;
+    const NAME: &'static str = "Truncate";
+    const REQUIRES: &'static [Requirement] = &[Requirement::of::<Migration, _>(|lanes| &lanes.target)];
+
+    fn check(&self, held: &Held<'_>) -> Result<(), String> {
+        if held.names("target", self.database) {
+            return Ok(());
+        }
+        Err(format!("`target` does not name `{}`", self.database))
+    }
+}
+
+/// B001: the established target was dropped, and the action went to another database.
+#[test]
+fn an_action_runs_on_the_target_that_was_established() -> Outcome {
+    let store = std::sync::Arc::new(MemoryStore::new());
+    let mut window = window(&store, "one")?;
+    let target = window.lanes().target.push(NewSpan::human("target=db-local").reads("target"))?;
+    let (local, shared) = (Truncate { database: "db-local" }, Truncate { database: "db-shared" });
+    let Permission::Denied(denied) = window.permit(&shared)? else { panic!() };
+    assert_eq!(denied.mismatch(), Some("`target` does not name `db-shared`"));
+    assert_eq!(denied.to_string(), "`Truncate` is denied: `target` does not name `db-shared`");
+    let Permission::Fresh(_) = window.permit(&local)? else { panic!() };
+    // A pointer names nothing, and an older target counts no more.
+    window.lanes().externalize().wait()?.target.evict(target).wait()?;
+    let Permission::Denied(denied) = window.permit(&local)? else { panic!() };
+    assert_eq!((denied.evicted(), denied.mismatch()), (&[target][..], Some("`target` does not name `db-local`")));
+    window.lanes().target.restore(target).wait()?;
+    window.lanes().target.push(NewSpan::human("target=db-shared.").reads("target"))?;
+    let Permission::Denied(_) = window.permit(&local)? else { panic!() };
+    let Permission::Fresh(_) = window.permit(&shared)? else { panic!() };
+    for other in ["db", "shared", "db-share", "db-shared.", "db-shared2", "", "target=db-shared"] {
+        let action = Truncate { database: Box::leak(other.to_owned().into_boxed_str()) };
+        let is_named = matches!(window.permit(&action)?, Permission::Fresh(_));
+        assert_eq!(is_named, ["db-shared.", "target=db-shared"].contains(&other), "{other:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_denial_says_everything_that_is_missing() -> Outcome {
+    let store = memory();
+    let (mut window, spans) = ready(store.clone(), "e")?;
+    let lost = window.lanes().schema.push(NewSpan::tool("describe_table", "key: abc"))?;
+    let lanes = window.lanes().externalize().wait()?;
+    lanes.target.evict(spans.target).wait()?;
+    let mutation = Mutation::new("a key", "ask the owner")?;
+    window.redact_protected(lost, mutation, Authority::of("the owner")?).wait()?;
+    let action = Write::to("a");
+    let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+    assert_eq!((denied.evicted(), denied.lost()), (&[spans.target][..], &[lost][..]));
+    assert_eq!(
+        (denied.unrecorded(), denied.empty(), denied.contradicted(), denied.mismatch()),
+        (&[][..], &[][..], &[][..], None)
+    );
+    assert_eq!(denied.lossy(), Some("removed for good: a key"));
+    assert_eq!(
+        denied.to_string(),
+        "`write` is denied: s2 left the window, `bring_back` restores; s4 was removed for good; the window is lossy (removed \
+         for good: a key): `accept_lossy(AcceptLossy::because(..)?)` if that does not matter"
+    );
+    // To accept the one is not to accept the other, and not for the next time.
+    let accept = || AcceptLossy::because("the key is not what is written");
+    let denied = denied.accept_lossy(accept()?).err().ok_or("permitted")?;
+    assert_eq!(denied.to_string(), "`write` is denied: s2 left the window, `bring_back` restores");
+    assert_eq!(denied.bring_back().wait()?, [spans.target]);
+    let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+    assert_eq!((denied.evicted(), denied.lost()), (&[][..], &[lost][..]));
+    let done = denied.accept_lossy(accept()?).map_err(|denied| denied.into_inner())?.run(|_| Ok::<_, Failure>("ok"))?;
+    assert_eq!(done.text(), Some("ok"));
+    assert!(AcceptLossy::because(" ").is_err() && Override::because("\n").is_err());
+    // Where all of a lane is gone there is nothing to act on, accepted or not.
+    window.redact_protected(spans.schema, Mutation::new("a name", "ask")?, Authority::of("the owner")?).wait()?;
+    let action = Write::to("b");
+    let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+    assert_eq!(denied.lost(), [spans.schema, lost]);
+    let denied = denied.accept_lossy(accept()?).err().ok_or("permitted")?;
+    assert_eq!(denied.empty(), ["schema"]);
+    assert_eq!(
+        denied.to_string(),
+        "`write` is denied: `schema` holds nothing: observe what the action depends on, and push it there"
+    );
+    // Nothing to bring back is said so.
+    assert!(denied.bring_back().wait().is_err());
+    Ok(())
+}
+
+#[test]
+fn an_action_waits_for_what_a_stop_may_have_lost() -> Outcome {
+    let store = memory();
+    let (mut window, _) = ready(store.clone(), "e")?;
+    drop(window.lanes().externalize().wait()?);
+    let lost = window.lanes().target.push(NewSpan::human("not production"))?;
+    window.change_policy("p2").wait()?;
+    let mut window = Window::<Agent, _>::resume(store, Episode::new("e", "p2"))?;
+    let action = Write::to("a");
+    let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+    assert_eq!(
+        (denied.unrecorded(), denied.evicted(), denied.lossy()),
+        (&[lost][..], &[][..], Some("spans were lost"))
+    );
+    assert_eq!(
+        denied.to_string(),
+        "`write` is denied: s4 was lost with a process that stopped, and may have been required; the window is lossy (spans \
+         were lost): `accept_lossy(AcceptLossy::because(..)?)` if that does not matter"
+    );
+    let accepted = denied.accept_lossy(AcceptLossy::because("it was said again")?);
+    assert_eq!(accepted.map_err(|denied| denied.into_inner())?.attempt(), 1);
+    Ok(())
+}
+
+/// One call brings back every span with its whole exchange.
+#[test]
+fn what_is_brought_back_comes_as_whole_exchanges() -> Outcome {
+    let (mut window, spans) = ready(memory(), "e")?;
+    let lanes = window.lanes();
+    let turn = lanes.work.push(NewSpan::model("describes two").calls(["c1", "c2"]))?;
+    let one = lanes.schema.push(NewSpan::tool("describe_table", "orders").answers("c1"))?;
+    let other = lanes.work.push(NewSpan::tool("list", "files").answers("c2"))?;
+    let lanes = window.lanes().externalize().wait()?;
+    lanes.schema.evict(one).wait()?;
+    lanes.target.evict(spans.target).wait()?;
+    let action = Write::to("a");
+    let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+    assert_eq!(denied.evicted(), [one, spans.target]);
+    assert_eq!(denied.bring_back().wait()?, [spans.target, turn, one, other]);
+    let Permission::Fresh(_) = window.permit(&action)? else { panic!() };
+    Ok(())
+}
+
+#[test]
+fn recalled_into_the_window_counts_and_a_pointer_or_an_answer_does_not() -> Outcome {
+    let (mut window, spans) = ready(memory(), "e")?;
+    let lanes = window.lanes().externalize().wait()?;
+    lanes.target.evict(spans.target).wait()?;
+    let action = Write::to("a");
+    // The program has the text, and the window does not show it.
+    let text = window.recall(spans.target).wait()?;
+    assert_eq!(text.content().as_text(), Some("staging"));
+    assert!(matches!(window.permit(&action)?, Permission::Denied(_)));
+    window.lanes().target.restore(spans.target).wait()?;
+    assert!(matches!(window.permit(&action)?, Permission::Fresh(_)));
+    Ok(())
+}
+
+/// What an attempt that came to nothing says of the one before it: nothing.
+#[test]
+fn what_was_done_stays_done_whatever_is_attempted_after_it() -> Outcome {
+    let (mut window, _) = ready(memory(), "e")?;
+    let action = Write::to("a");
+    let again = || Override::because("once more");
+    window.permit(&action)?.fresh()?.run(|_| Ok::<_, Failure>("first"))?;
+    let is_done = |window: &mut Window<Agent, std::sync::Arc<MemoryStore>>| match window.permit(&action) {
+        Ok(Permission::Done(done)) => (done.text().map(str::to_owned), done.attempt().number()),
+        other => panic!("{other:?}"),
+    };
+    let first = (Some("first".to_owned()), 1);
+    assert_eq!(is_done(&mut window), first);
+    // A repeat that failed holds for as long as a failure does, and then it was done all the same.
+    let Permission::Done(done) = window.permit(&action)? else { panic!() };
+    let permit = done.repeat(again()?).map_err(|denied| denied.into_inner())?;
+    assert!(permit.run(|_| Err::<String, _>(Failure::without_effect("offline"))).is_err());
+    assert!(matches!(window.permit(&action)?, Permission::Failed(_)));
+    window.lanes().schema.push(NewSpan::tool("describe_table", "users.id INT"))?;
+    assert_eq!(is_done(&mut window), first);
+    // So does one that somebody noted,
+    window.note_failure(&action, Failure::without_effect("read only"))?;
+    assert!(matches!(window.permit(&action)?, Permission::Failed(_)));
+    window.lanes().schema.push(NewSpan::tool("describe_table", "users.id TEXT"))?;
+    assert_eq!(is_done(&mut window), first);
+    // and one that nobody knew of, once it is known.
+    let Permission::Done(done) = window.permit(&action)? else { panic!() };
+    let permit = done.repeat(again()?).map_err(|denied| denied.into_inner())?;
+    assert_eq!(permit.attempt(), 4);
+    assert!(permit.run(|_| Err::<String, _>(Failure::unknown("timed out"))).is_err());
+    let Permission::Uncertain(attempt) = window.permit(&action)? else { panic!() };
+    assert_eq!(attempt.number(), 4);
+    attempt.settle(Settlement::not_done("looked")?).wait()?;
+    assert_eq!(is_done(&mut window), first);
+    // An uncertain one stays so behind a repeat that failed.
+    let action = Write::to("b");
+    assert!(window.permit(&action)?.fresh()?.run(|_| Err::<String, _>(Failure::unknown("timed out"))).is_err());
+    let Permission::Uncertain(attempt) = window.permit(&action)? else { panic!() };
+    let permit = attempt.repeat(again()?).map_err(|denied| denied.into_inner())?;
+    assert!(permit.run(|_| Err::<String, _>(Failure::without_effect("offline"))).is_err());
+    window.lanes().schema.push(NewSpan::tool("describe_table", "users.id UUID"))?;
+    let Permission::Uncertain(attempt) = window.permit(&action)? else { panic!() };
+    assert_eq!(attempt.number(), 1);
+    let error = attempt.into_inner();
+    let noted = window.note_failure(&action, Failure::without_effect("offline"));
+    assert!(matches!(&noted, Err(PermitError::Unsettled(attempt)) if *attempt == error), "{noted:?}");
+    assert_eq!(
+        noted.map_err(|error| error.to_string()),
+        Err("attempt 1 of `write` was begun by episode `e` (record 9), and no outcome is on record: it may have taken effect, \
+             or may be running now; look at what it changes, then `settle` it; then note the failure"
+            .to_owned())
+    );
+    let Permission::Uncertain(attempt) = window.permit(&action)? else { panic!() };
+    attempt.settle(Settlement::done("b was written", "looked")?).wait()?;
+    let Permission::Done(done) = window.permit(&action)? else { panic!() };
+    assert_eq!((done.attempt().number(), done.text(), done.settled()), (1, Some("b was written"), Some("looked")));
+    Ok(())
+}
+
+#[test]
+fn a_negative_result_is_known_before_the_call_and_ends_when_it_should() -> Outcome {
+    let store = memory();
+    let (mut window, _) = ready(store.clone(), "e")?;
+    let action = Write::to("a");
+    let signature = action.signature();
+    assert!(matches!(window.tried(signature)?, Tried::Never { before: None }));
+    let shown = window.lanes().failed.push(NewSpan::tool("write", "no such table").failed())?;
+    window.note_failure(&action, Failure::without_effect("no such table").shown_in(shown))?;
+    let Tried::Failed(failed) = window.tried(signature)? else { panic!() };
+    assert_eq!((failed.why(), failed.policy(), failed.shown_in()), ("no such table", "p", Some(shown)));
+    assert_eq!(failed.under().map(|(lane, _)| lane).collect::<Vec<_>>(), ["schema", "target"]);
+    assert_eq!(
+        failed.to_string(),
+        "attempt 1 of `write` failed in episode `e`: no such table (s4); what it depends on has not changed since: change \
+         that, or `repeat(Override::because(..)?)`"
+    );
+    assert!(matches!(window.permit(&action)?, Permission::Failed(_)));
+    // Every window that sees the same is told; one that sees something else may try.
+    let (mut same, _) = ready(store.clone(), "same")?;
+    assert!(matches!(same.permit(&action)?, Permission::Failed(_)));
+    let mut other = Window::<Agent, _>::open(store.clone(), Episode::new("other", "p"))?;
+    other.lanes().schema.push(NewSpan::tool("describe_table", "another schema"))?;
+    other.lanes().target.push(NewSpan::human("staging"))?;
+    assert!(matches!(other.permit(&action)?, Permission::Fresh(permit) if permit.attempt() == 2));
+    // The same said again changes nothing, nor does what no lane of it holds, nor that it is evicted and comes back.
+    let again = same.lanes().target.push(NewSpan::human("staging"))?;
+    same.lanes().work.push("something else")?;
+    same.lanes().externalize().wait()?.target.evict(again).wait()?;
+    assert!(matches!(same.permit(&action)?, Permission::Failed(_)));
+    assert!(matches!(same.tried(signature)?, Tried::Failed(_)));
+    window.lanes().target.push(NewSpan::human("staging, the second one"))?;
+    assert!(matches!(window.permit(&action)?, Permission::Fresh(_)));
+    assert!(
+        matches!(window.tried(signature)?, Tried::Never { before: Some(failed) } if failed.why() == "no such table")
+    );
+    // A refusal holds whatever changes, until an override.
+    window.note_failure(&action, Failure::refused("not on a Friday").until(SystemTime::UNIX_EPOCH))?;
+    window.lanes().target.push(NewSpan::human("staging, the third one"))?;
+    let Permission::Failed(failed) = window.permit(&action)? else { panic!() };
+    assert!(failed.is_refused());
+    assert_eq!(
+        failed.to_string(),
+        "attempt 2 of `write` was refused in episode `e`: not on a Friday; that holds until `repeat(Override::because(..)?)`"
+    );
+    let permit = failed.repeat(Override::because("it is Monday")?).map_err(|denied| denied.into_inner())?;
+    let done = permit.run(|_| Ok::<_, Failure>("ok"))?;
+    assert_eq!((done.attempt().number(), done.attempt().repeats()), (3, Some("it is Monday")));
+    // One with a time holds until then.
+    let action = Write::to("b");
+    let later = SystemTime::now() + Duration::from_secs(3_600);
+    window.note_failure(&action, Failure::without_effect("too many").until(later))?;
+    let Permission::Failed(failed) = window.permit(&action)? else { panic!() };
+    assert!(
+        failed
+            .until()
+            .is_some_and(|until| later.duration_since(until).is_ok_and(|less| less < Duration::from_millis(1)))
+    );
+    assert_eq!(
+        failed.to_string(),
+        "attempt 1 of `write` failed in episode `e`: too many; wait, or `repeat(Override::because(..)?)`"
+    );
+    let action = Write::to("c");
+    let earlier = SystemTime::now() - Duration::from_secs(1);
+    window.note_failure(&action, Failure::without_effect("too many").until(earlier))?;
+    assert!(matches!(window.permit(&action)?, Permission::Fresh(_)));
+    // What leaves it open is no negative result.
+    let noted = window.note_failure(&action, Failure::unknown("timed out"));
+    assert_eq!(
+        noted.map_err(|error| error.to_string()),
+        Err("whether `write` took effect is open: note a failure that is `without_effect` or `refused`, and run what may take \
+             effect on a permit"
+            .to_owned())
+    );
+    Ok(())
+}
+
+#[test]
+fn whatever_happens_in_the_effect_it_is_never_fresh_after_it() -> Outcome {
+    let store = memory();
+    let (mut window, _) = ready(store.clone(), "e")?;
+    let mut runs = 0;
+    for (number, how) in ["error", "panic", "unknown"].into_iter().enumerate() {
+        let action = Write::to(how);
+        let permit = window.permit(&action)?.fresh()?;
+        let effect = |_: Granted<'_, Write>| {
+            runs += 1;
+            match how {
+                "error" => Ok(std::fs::read_to_string("/no/such/file")?),
+                "unknown" => Err(Failure::unknown("timed out")),
+                _ => panic!("{how}"),
+            }
+        };
+        let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| permit.run(effect).map(drop)));
+        match ran {
+            Ok(ran) => {
+                let Err(RunError::Uncertain { unrecorded: None, .. }) = &ran else { panic!("{ran:?}") };
+                if how == "unknown" {
+                    assert_eq!(
+                        ran.map_err(|error| error.to_string()),
+                        Err("`write` may have taken effect: timed out; look at what it changes, then ask for a permit again \
+                             and `settle` the attempt"
+                            .to_owned())
+                    );
+                }
+            }
+            Err(_) => assert_eq!(how, "panic"),
+        }
+        for window in [&mut window, &mut ready(store.clone(), &format!("other {number}"))?.0] {
+            let Permission::Uncertain(attempt) = window.permit(&action)? else { panic!("{how}") };
+            assert_eq!((attempt.number(), attempt.action(), attempt.signature()), (1, "write", action.signature()));
+        }
+    }
+    assert_eq!(runs, 3);
+    // Of two that settle the same, one is too late, and is told.
+    let action = Write::to("panic");
+    let (mut other, _) = ready(store.clone(), "settler")?;
+    let Permission::Uncertain(here) = window.permit(&action)? else { panic!() };
+    let Permission::Uncertain(there) = other.permit(&action)? else { panic!() };
+    here.settle(Settlement::done("it was", "looked")?).wait()?;
+    let late = there.settle(Settlement::not_done("did not look")?).wait();
+    assert!(matches!(late, Err(CommitError::Claimed { .. })), "{late:?}");
+    assert!(matches!(other.permit(&action)?, Permission::Done(done) if done.text() == Some("it was")));
+    Ok(())
+}
+
+#[test]
+fn outcomes_are_kept_byte_for_byte_and_told_without_them_once_redacted() -> Outcome {
+    let store = memory();
+    let (mut window, _) = ready(store.clone(), "e")?;
+    let (empty, bytes) = (Write::to("empty"), Write::to("bytes"));
+    assert_eq!(window.permit(&empty)?.fresh()?.run(|_| Ok::<_, Failure>(""))?.text(), Some(""));
+    window.permit(&bytes)?.fresh()?.run(|_| Ok::<_, Failure>(vec![0_u8, 255, 7]))?;
+    let Permission::Done(done) = window.permit(&empty)? else { panic!() };
+    assert_eq!((done.text(), done.sha256()), (Some(""), Digest::of(b"")));
+    let Permission::Done(done) = window.permit(&bytes)? else { panic!() };
+    assert_eq!((done.text(), done.content().map(keepspan::Content::as_bytes)), (None, Some(&[0_u8, 255, 7][..])));
+    // The outcome is shown to the model, and turns out to be a secret.
+    let secret = Write::to("secret");
+    let done = window.permit(&secret)?.fresh()?.run(|_| Ok::<_, Failure>("token: abc"))?;
+    let shown = window.lanes().work.push(NewSpan::tool("write", done.text().ok_or("no text")?))?;
+    drop(window.lanes().externalize().wait()?);
+    window.lanes().work.redact(shown, Mutation::new("a token", "ask")?).wait()?;
+    let Permission::Done(gone) = window.permit(&secret)? else { panic!() };
+    assert_eq!((gone.content(), gone.text(), gone.sha256()), (None, None, done.sha256()));
+    // An outcome that must not be kept is not, and it was done all the same.
+    let (mut other, _) = ready(store, "other")?;
+    let leaks = Write::to("leaks");
+    let mut runs = 0;
+    let ran = other.permit(&leaks)?.fresh()?.run(|_| {
+        runs += 1;
+        Ok::<_, Failure>("token: abc")
+    });
+    let Err(RunError::Unrecorded { content, .. }) = &ran else { panic!("{ran:?}") };
+    assert_eq!(content.as_text(), Some("token: abc"));
+    let Permission::Done(done) = other.permit(&leaks)? else { panic!() };
+    assert_eq!((done.content(), runs), (None, 1));
+    Ok(())
+}
+
+/// A request with a changeable part: what runs is what the permit was given for.
+#[test]
+fn a_request_that_changed_does_not_run() -> Outcome {
+    struct Moving(Cell<u32>);
+    impl Canonical for Moving {
+        fn canonical(&self, form: &mut Canon) {
+            self.0.get().canonical(form);
+        }
+    }
+    impl Action for Moving {
+        type State = Agent;
+        type Effect = effect::Ordinary;
+        type Consent = consent::NotNeeded;
+        const NAME: &'static str = "Moving";
+        const REQUIRES: &'static [Requirement] = &[];
+    }
+    let (mut window, _) = ready(memory(), "e")?;
+    let action = Moving(Cell::new(1));
+    let permit = window.permit(&action)?.fresh()?;
+    action.0.set(2);
+    let ran = permit.run(|_| Ok::<_, Failure>(unreachable_outcome()));
+    assert!(matches!(ran, Err(RunError::Changed { action: "Moving" })), "{ran:?}");
+    assert!(matches!(window.permit(&action)?, Permission::Fresh(permit) if permit.attempt() == 1));
+    Ok(())
+}
+
+fn unreachable_outcome() -> String {
+    panic!("it ran")
+}
+
+/// What requires a lane by hand that is not protected, or of another struct, gets no permit.
+#[test]
+fn a_requirement_is_a_protected_lane_of_the_struct() -> Outcome {
+    struct Foreign;
+    impl Canonical for Foreign {
+        fn canonical(&self, _: &mut Canon) {}
+    }
+    impl Action for Foreign {
+        type State = Agent;
+        type Effect = effect::Ordinary;
+        type Consent = consent::NotNeeded;
+        const NAME: &'static str = "Foreign";
+        const REQUIRES: &'static [Requirement] = &[Requirement::of::<Migration, _>(|lanes| &lanes.schema)];
+    }
+    let (mut window, _) = ready(memory(), "e")?;
+    let error = window.permit(&Foreign).err().ok_or("permitted")?;
+    assert_eq!(
+        error.to_string(),
+        "`Foreign` requires `schema`, which is no protected lane of its state struct: derive `Action`, do not write it by hand"
+    );
+    assert!(matches!(
+        window.note_failure(&Foreign, Failure::refused("no")),
+        Err(PermitError::NoLane { action: "Foreign", lane: "schema" })
+    ));
+    Ok(())
+}
+
+/// A store whose claims are read as `change` makes them.
+struct Tampered<'t> {
+    inner: std::sync::Arc<MemoryStore>,
+    change: &'t (dyn Fn(Vec<Option<Vec<u8>>>) -> Vec<Option<Vec<u8>>> + Sync),
+}
+
+impl Store for Tampered<'_> {
+    fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        self.inner.commit(batch)
+    }
+
+    fn get(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
+        self.inner.get(digest)
+    }
+
+    fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.inner.read(episode, from, most)
+    }
+
+    fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
+        self.inner.length(episode)
+    }
+
+    fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        Ok((self.change)(self.inner.holders(signatures)?))
+    }
+}
+
+#[test]
+fn damaged_claims_are_an_error_and_never_another_answer() -> Outcome {
+    let store = memory();
+    let (mut window, _) = ready(store.clone(), "e")?;
+    let (done, failed) = (Write::to("done"), Write::to("failed"));
+    window.permit(&done)?.fresh()?.run(|_| Ok::<_, Failure>("ok"))?;
+    window.note_failure(&failed, Failure::refused("no"))?;
+    let holders = std::sync::Mutex::new(Vec::new());
+    let ask = |number: u32, action: &Write, change: &(dyn Fn(Vec<Option<Vec<u8>>>) -> Vec<Option<Vec<u8>>> + Sync)| {
+        let tampered = Tampered { inner: store.clone(), change };
+        let window = Window::<Agent, _>::open(tampered, Episode::new(format!("asks {number}"), "p"))?;
+        Ok::<_, Box<dyn Error>>(window.tried(action.signature()))
+    };
+    let mut number = 0;
+    for action in [&done, &failed] {
+        ask(number, action, &|found| {
+            *holders.lock().unwrap() = found.clone();
+            found
+        })??;
+        number += 1;
+        let found: Vec<Option<Vec<u8>>> = holders.lock().unwrap().clone();
+        let mut changed = Vec::new();
+        for at in 0..2 {
+            let claim = found[at].clone().ok_or("no claim")?;
+            for byte in 0..claim.len() {
+                for bit in 0..8 {
+                    let mut flipped = claim.clone();
+                    flipped[byte] ^= 1 << bit;
+                    changed.push((at, flipped));
+                }
+                changed.push((at, claim[..byte].to_vec()));
+            }
+            changed.push((at, [claim.clone(), vec![0]].concat()));
+            changed.push((at, b"a claim of another program, which says what it likes".to_vec()));
+            // The other claim of the same request.
+            changed.push((at, found[1 - at].clone().ok_or("no claim")?));
+        }
+        for (at, claim) in changed {
+            let mut all = found.clone();
+            all[at] = Some(claim);
+            let answer = ask(number, action, &|_| all.clone())?;
+            number += 1;
+            let Err(error @ PermitError::Store(StoreError::Backend(_))) = answer else { panic!("{answer:?}") };
+            assert_eq!(
+                error.to_string(),
+                "the store failed: a claim is of another version of keepspan, or damaged; mend it, then run the step again"
+            );
+        }
+        // Fewer answers, or none, are none.
+        for few in 0..found.len() {
+            let answer = ask(number, action, &|found| found.into_iter().take(few).collect())?;
+            number += 1;
+            assert!(matches!(answer, Err(PermitError::Store(StoreError::Backend(_)))), "{few}: {answer:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_did_not_run_says_why_and_what_to_do() -> Outcome {
+    let store = memory();
+    let (mut one, _) = ready(store.clone(), "one")?;
+    let (mut two, _) = ready(store.clone(), "two")?;
+    let action = Write::to("a");
+    let (first, second) = (one.permit(&action)?.fresh()?, two.permit(&action)?.fresh()?);
+    first.run(|_| Ok::<_, Failure>("ok"))?;
+    let taken = second.run(|_| Ok::<_, Failure>(unreachable_outcome()));
+    assert_eq!(
+        taken.map_err(|error| error.to_string()),
+        Err("`write` did not run here: another window claimed this attempt first; ask for a permit again, which says what \
+             became of it"
+            .to_owned())
+    );
+    let done = two.permit(&action)?.fresh().err().ok_or("fresh")?;
+    assert!(matches!(&done, NotPermitted::Done(done) if done.text() == Some("ok")));
+    assert_eq!(
+        done.to_string(),
+        "`write` was done already, by attempt 1 in episode `one` (record 1): its outcome is on record; a repeat that is wanted \
+         takes `repeat(Override::because(..)?)`"
+    );
+    // An owner that was superseded runs nothing.
+    let other = Write::to("b");
+    let permit = one.permit(&other)?.fresh()?;
+    let mut owner = Window::<Agent, _>::resume(store.clone(), Episode::new("one", "p"))?;
+    let ran = permit.run(|_| Ok::<_, Failure>(unreachable_outcome()));
+    let Err(RunError::Commit(CommitError::Superseded { .. })) = &ran else { panic!("{ran:?}") };
+    assert!(
+        ran.is_err_and(|error| error.to_string().starts_with("the action did not run, since its intent could not"))
+    );
+    assert!(matches!(owner.permit(&other)?, Permission::Fresh(permit) if permit.attempt() == 1));
+    // One that is superseded while it runs has run it.
+    let permit = owner.permit(&other)?.fresh()?;
+    let ran = permit.run(|_| {
+        Window::<Agent, _>::resume(store.clone(), Episode::new("one", "p"))?;
+        Ok::<_, Failure>("ok")
+    });
+    assert_eq!(
+        ran.err().ok_or("recorded")?.to_string().split("; ").last(),
+        Some(
+            "`Window::recover` if the store did not answer, then ask for a permit again and `settle` the attempt with the \
+             outcome"
+        )
+    );
+    assert!(matches!(two.permit(&other)?, Permission::Uncertain(_)));
+    Ok(())
+}
+
+#[test]
+fn the_latest_of_many_attempts_is_found() -> Outcome {
+    let store = std::sync::Arc::new(Counting::new(MemoryStore::new()));
+    let (mut window, _) = ready(store.clone(), "e")?;
+    let action = Write::to("a");
+    window.permit(&action)?.fresh()?.run(|_| Ok::<_, Failure>("1"))?;
+    let mut most = 0;
+    for number in 2..200_u64 {
+        store.reads();
+        let Permission::Done(done) = window.permit(&action)? else { panic!() };
+        most = store.reads().max(most);
+        assert_eq!((done.attempt().number(), done.text()), (number - 1, Some(&*(number - 1).to_string())));
+        let permit = done.repeat(Override::because("one more")?).map_err(|denied| denied.into_inner())?;
+        assert_eq!(permit.run(|_| Ok::<_, Failure>(number.to_string()))?.attempt().number(), number);
+    }
+    assert!(most <= 8, "{most} look-ups");
+    Ok(())
+}
+
+/// A text of the window that another episode had redacted: the intent is on record and its text is not, so nothing runs.
+#[test]
+fn what_does_not_run_after_its_intent_is_uncertain() -> Outcome {
+    let store = memory();
+    let (mut other, _) = ready(store.clone(), "other")?;
+    let secret = other.lanes().work.push("token: abc")?;
+    drop(other.lanes().externalize().wait()?);
+    other.lanes().work.redact(secret, Mutation::new("a token", "ask")?).wait()?;
+    let (mut window, _) = ready(store, "e")?;
+    let shown = window.lanes().work.push("token: abc")?;
+    let action = Write::to("a");
+    let ran = window.permit(&action)?.fresh()?.run(|_| Ok::<_, Failure>(unreachable_outcome()));
+    assert!(matches!(ran, Err(RunError::Commit(CommitError::Sealed { span, .. })) if span == shown), "{ran:?}");
+    let Permission::Uncertain(attempt) = window.permit(&action)? else { panic!() };
+    attempt.settle(Settlement::not_done("it was refused before it ran")?).wait()?;
+    window.lanes().work.redact(shown, Mutation::new("a token", "ask")?).wait()?;
+    let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+    let permit = denied.accept_lossy(AcceptLossy::because("the token is not what is written")?);
+    let done = permit.map_err(|denied| denied.into_inner())?.run(|_| Ok::<_, Failure>("ok"))?;
+    assert_eq!(done.attempt().number(), 2);
+    Ok(())
+}
+
+/// Somebody looks too early, and settles an attempt that is still running.
+#[test]
+fn what_was_settled_as_not_done_while_it_ran_is_done() -> Outcome {
+    let store = memory();
+    let (mut one, _) = ready(store.clone(), "one")?;
+    let (mut two, _) = ready(store, "two")?;
+    let (first, second) = (Write::to("a"), Write::to("b"));
+    let settle = |two: &mut Window<Agent, std::sync::Arc<MemoryStore>>, action: &Write, settlement: Settlement| {
+        let Ok(Permission::Uncertain(attempt)) = two.permit(action) else { panic!("it is running") };
+        attempt.settle(settlement).wait().unwrap();
+    };
+    let not_done = Settlement::not_done("looked")?;
+    let ran = one.permit(&first)?.fresh()?.run(|_| {
+        settle(&mut two, &first, not_done);
+        Ok::<_, Failure>("ok")
+    })?;
+    assert_eq!((ran.attempt().number(), ran.text()), (2, Some("ok")));
+    assert_eq!(ran.settled(), Some("it ran to its end after it was settled as not done"));
+    for window in [&mut one, &mut two] {
+        assert!(matches!(window.permit(&first)?, Permission::Done(done) if *done == ran));
+    }
+    // Of two outcomes the first on record stays, and whoever has the other is told.
+    let done = Settlement::done("seen", "looked")?;
+    let ran = one.permit(&second)?.fresh()?.run(|_| {
+        settle(&mut two, &second, done);
+        Ok::<_, Failure>("ok")
+    });
+    let Err(RunError::Settled { content, .. }) = ran else { panic!("{ran:?}") };
+    assert_eq!(content.as_text(), Some("ok"));
+    assert!(matches!(one.permit(&second)?, Permission::Done(done) if done.text() == Some("seen")));
     Ok(())
 }

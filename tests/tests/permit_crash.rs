@@ -84,7 +84,8 @@ fn of_8_processes_that_are_killed_at_most_one_runs_it() -> Outcome {
         let mut ends = Vec::new();
         while !racers.is_empty() {
             dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            thread::sleep(Duration::from_micros((dice >> 33) % 12_000));
+            // From at once to when all are done.
+            thread::sleep(Duration::from_micros((dice >> 33) % (1 + round % 4 * 4_000)));
             let mut racer = racers.remove(usize::try_from(dice >> 40)? % racers.len());
             racer.kill()?;
             let output = racer.wait_with_output()?;

@@ -9,7 +9,7 @@ use super::{
     record::{Attempts, Intent},
 };
 use crate::{
-    CommitError, ContextState, Digest, TokenCounter, Window,
+    CommitError, Content, ContextState, Digest, TokenCounter, Window,
     journal::{Event, now},
     store::{AsyncStore, Store, StoreError, fetch},
     window::{
@@ -214,6 +214,28 @@ async fn tried<St: AsyncStore>(shared: &Shared<St>, signature: Signature) -> Res
     Ok((number, Tried::Never { before: failed }))
 }
 
+/// Puts on record that an action was done although its attempt was settled as not done while it ran: as one more attempt,
+/// since no claim is taken back. None where that could not be done, or is on record already.
+pub(super) async fn done_after_all<St: AsyncStore>(
+    shared: &Shared<St>,
+    signature: Signature,
+    action: &'static str,
+    content: Content,
+) -> Option<Done> {
+    let (number, known) = tried(shared, signature).await.ok()?;
+    if let Tried::Done(_) = known {
+        return None;
+    }
+    let how = Ended::Done(content, Some("it ran to its end after it was settled as not done".to_owned()));
+    run(shared, Noted(End { signature, attempt: number.saturating_add(1), action: action.to_owned(), how }))
+        .await
+        .ok()?;
+    match tried(shared, signature).await.ok()?.1 {
+        Tried::Done(done) => Some(done),
+        _ => None,
+    }
+}
+
 /// What an action gave; none where that was redacted.
 async fn outcome<St: AsyncStore>(store: &St, sha256: Digest) -> Result<Option<Vec<u8>>, StoreError> {
     match fetch(store, &[sha256]).await {
@@ -223,7 +245,7 @@ async fn outcome<St: AsyncStore>(store: &St, sha256: Digest) -> Result<Option<Ve
     }
 }
 
-/// A failure that no permit had: the attempt is claimed with its ending.
+/// An attempt that no permit began: it is claimed with its ending.
 struct Noted(End);
 
 impl<'w, St: 'w> Operation<'w, St> for Noted {

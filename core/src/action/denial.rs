@@ -164,18 +164,19 @@ fn has_word(text: &str, word: &str) -> bool {
 pub(super) fn denial<A: Action>(action: &A, lanes: &[u16], lossy: bool, contents: &Contents) -> Option<Denial> {
     let mut denial = Denial { action: A::NAME, ..Denial::default() };
     for lane in lanes {
-        let mut resident = 0_usize;
+        let mut is_empty = true;
         for span in contents.protected.get(lane).into_iter().flatten() {
             let residency = contents.table.get(*span).map(|entry| entry.residency);
             match (residency, contents.reads.superseded_by(*span)) {
-                (Some(Residency::Resident), _) => resident = resident.saturating_add(1),
+                (Some(Residency::Resident), _) => {}
                 (Some(Residency::Evicted), None) => denial.evicted.push(*span),
                 (Some(Residency::Discarded), None) if !lossy => denial.lost.push(*span),
-                _ => {}
+                _ => continue,
             }
+            is_empty = false;
         }
         denial.contradicted.extend(contents.contradicted(*lane));
-        if resident == 0 && denial.evicted.is_empty() && denial.lost.is_empty() {
+        if is_empty {
             denial.empty.extend(contents.lane(*lane).map(crate::LaneSpec::name));
         }
     }

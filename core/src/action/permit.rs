@@ -4,6 +4,7 @@ use std::{fmt, marker::PhantomData, ops::Deref};
 
 use super::{
     Action, Failure, PermitError, RunError, Signature,
+    ask::done_after_all,
     denial::{Denial, denial, versions},
     failure::How,
     permission::{AcceptLossy, Attempt, Done, FailedAttempt, Override, Settlement, Withheld},
@@ -215,7 +216,10 @@ impl<'w, A: Action, St, J, K> Permit<'w, A, St, J, K> {
                         let attempt = Attempt { signature, number: attempt, intent };
                         Ok(Done { attempt, content: Some(content), sha256, time, how: None })
                     }
-                    Err(CommitError::Claimed { .. }) => Err(RunError::Settled { action: A::NAME, content }),
+                    Err(CommitError::Claimed { .. }) => {
+                        let done = done_after_all(shared, signature, A::NAME, content.clone()).await;
+                        done.ok_or(RunError::Settled { action: A::NAME, content })
+                    }
                     Err(source) => Err(RunError::Unrecorded { action: A::NAME, content, source }),
                 };
             }

@@ -81,6 +81,9 @@ impl<C: ContextState, St> Window<C, St> {
 
 impl Contents {
     pub(crate) fn trust(&self, span: SpanId) -> Option<Trust> {
+        if self.gone.contains_key(&span) {
+            return None;
+        }
         if let Some(derivation) = self.derivations.get(&span) {
             let sources = self.roots(span);
             let weakest = sources.iter().map(|source| self.trust(*source)).min().flatten();
@@ -91,7 +94,7 @@ impl Contents {
         // What was recalled is a tool's result, and no better than where it is from.
         let source = self.recalled_from(span, entry).map(|source| self.trust(source).unwrap_or(Trust::Hearsay));
         let own = match (entry.origin, entry.residency) {
-            (_, Residency::Discarded | Residency::Unrecorded) => return None,
+            (_, Residency::Unrecorded) => return None,
             _ if self.class(entry.lane) == Class::Rationale => Trust::Hearsay,
             (Origin::Model | Origin::Notice, _) => Trust::Hearsay,
             (Origin::Human | Origin::Tool, Residency::Resident) => Trust::FirstHand,
