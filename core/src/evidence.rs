@@ -67,7 +67,7 @@ pub enum Trust {
     /// First-hand, and in the store only: recall verifies it.
     Stored,
     /// First-hand, in the window as it entered.
-    FirstHand,
+    Seen,
 }
 
 /// A span that is cited; `T` says how far it can be trusted. It names the span and holds no text, and counts only in the
@@ -101,15 +101,23 @@ impl<T> fmt::Debug for Evidence<T> {
 
 /// A person's consent, in their own words: made by [`Lane::consent`](crate::Lane::consent) alone, from a span of human origin.
 /// Which role the span has is of no account: a notice under the user's role is no statement of the user's. It is spent by
-/// the action that it is given to, and covers the same request no second time.
+/// the run that it is given to: what a person said once covers one run, unless they agreed to [several
+/// requests](Self::for_several).
 #[derive(Debug)]
 #[must_use = "give it to the permit: `permit.consented_by(consent)?`"]
 pub struct Consent {
     pub(crate) window: u64,
     pub(crate) span: SpanId,
+    pub(crate) several: bool,
 }
 
 impl Consent {
+    /// Says that the person agreed to more than one request ("book both"): what they said covers each of them once. It is for
+    /// the program to see that they did.
+    pub fn for_several(self) -> Self {
+        Self { several: true, ..self }
+    }
+
     /// What the person said.
     pub fn span(&self) -> SpanId {
         self.span

@@ -316,11 +316,11 @@ impl<A> RunsOn<A, Destructive> for Ungrounded {}
 
 /// A permit that a person consented to.
 #[derive(Debug)]
-pub enum Agreed {}
+pub enum Consented {}
 
 /// A permit that nobody was asked about.
 #[derive(Debug)]
-pub enum Unasked {}
+pub enum Unconsented {}
 
 /// An action that needs a person's consent does not run without it. `A` is the action, `N` whether it
 /// [needs](crate::action::consent) one.
@@ -330,10 +330,10 @@ pub enum Unasked {}
     note = "consent is made of what a person said: `let consent = window.lanes().rules.consent(id)?;`"
 )]
 pub trait RunsWith<A, N>: seal::RunsWith<N> {}
-impl<A, N> RunsWith<A, N> for Agreed where Self: seal::RunsWith<N> {}
-impl<A> RunsWith<A, NotNeeded> for Unasked {}
+impl<A, N> RunsWith<A, N> for Consented where Self: seal::RunsWith<N> {}
+impl<A> RunsWith<A, NotNeeded> for Unconsented {}
 #[cfg(keepspan_rule_off = "consent")]
-impl<A> RunsWith<A, Needed> for Unasked {}
+impl<A> RunsWith<A, Needed> for Unconsented {}
 
 /// Which kinds and states each rule is for. Only what is listed here can implement the rule's trait, whatever the field.
 mod seal {
@@ -410,6 +410,6 @@ mod seal {
             Raw => Ordinary, Raw => Destructive, Verified => Ordinary, Verified => Destructive,
             SecondHand => Ordinary, Unbacked => Ordinary;
         RunsOn: Grounded => Ordinary, Grounded => Destructive, Ungrounded => Ordinary;
-        RunsWith: Agreed => NotNeeded, Agreed => Needed, Unasked => NotNeeded;
+        RunsWith: Consented => NotNeeded, Consented => Needed, Unconsented => NotNeeded;
     }
 }

@@ -62,8 +62,8 @@ fn only_what_a_tool_or_a_person_said_is_first_hand() -> Outcome {
         assert_eq!(error.to_string(), expected);
     }
     let raw: Evidence<Raw> = lanes.target.cite(ready.target)?;
-    assert_eq!((raw.span(), raw.trust()), (ready.target, Trust::FirstHand));
-    assert_eq!(window.trust(ready.target), Some(Trust::FirstHand));
+    assert_eq!((raw.span(), raw.trust()), (ready.target, Trust::Seen));
+    assert_eq!(window.trust(ready.target), Some(Trust::Seen));
     assert_eq!(window.trust(SpanId::parse("s99").ok_or("no id")?), None);
     assert_eq!(
         window.lanes().schema.cite(ready.target).err(),
@@ -190,7 +190,7 @@ fn a_summary_is_no_better_than_its_weakest_source() -> Outcome {
     // The sources that come back are what they were.
     window.lanes().recap.reground(all).wait()?;
     let raw = window.lanes().work.cite(first_hand[0])?;
-    assert_eq!(raw.trust(), Trust::FirstHand);
+    assert_eq!(raw.trust(), Trust::Seen);
     // A source that is gone can back nothing.
     let lanes = window.lanes().externalize().wait()?;
     let again = lanes.work.summarize(other, summary("again")?, &lanes.recap).wait()?;
@@ -245,7 +245,7 @@ fn an_excerpt_is_no_better_than_what_it_is_of() -> Outcome {
     // One that says it is of a span to come is of none.
     let next = |span: SpanId| format!("s{}", span.number() + 1);
     let odd = window.lanes().work.push(NewSpan::tool("recall_span", "odd").reads(next(of_excerpt)))?;
-    assert_eq!(window.trust(odd), Some(Trust::FirstHand));
+    assert_eq!(window.trust(odd), Some(Trust::Seen));
     // It is the same after a stop.
     let window = Window::<Agent, _>::resume(store, Episode::new("e", "p"))?;
     for (span, trust) in [(of_guess, Trust::Hearsay), (of_summary, Trust::Digested), (of_seen, Trust::Stored)] {

@@ -1,23 +1,18 @@
 //! Asking: may this action run, and was it tried before (rules R17, R19).
 
 use super::{
-    Action, Failure, Permission, PermitError, Signature, Tried,
+    Action, Attempt, Done, Failure, Permission, PermitError, Settle, Settlement, Signature, Tried, Withheld,
+    attempt::Latest,
     denial::{lanes, still_holds},
-    failure::How,
-    permission::{Attempt, Done, Latest, Settlement, Withheld},
-    permit::{Asked, End, Ended, Settle, failed},
+    end::{End, Ended, Noted, failed},
     record::{Attempts, Intent},
+    withheld::Asked,
 };
 use crate::{
-    CommitError, Content, ContextState, Digest, TokenCounter, Window,
-    journal::{Event, now},
+    Content, ContextState, Digest, Window,
+    journal::now,
     store::{AsyncStore, Store, StoreError, fetch},
-    window::{
-        Operation, Shared, Step, at_once,
-        contents::Contents,
-        run,
-        step::{Plan, content},
-    },
+    window::{Shared, Step, at_once, run, step::content},
 };
 
 impl<C: ContextState, St> Window<C, St> {
@@ -85,12 +80,14 @@ impl<C: ContextState, St> Window<C, St> {
         let lanes = lanes::<A>().map_err(|lane| PermitError::NoLane { action: A::NAME, lane: lane.name })?;
         let signature = action.signature();
         let (number, tried) = tried(shared, signature).await?;
-        let mut asked = Asked { shared, action, signature, lanes, attempt: number, repeats: None, lossy: None };
+        let (attempt, repeats, lossy, before) = (number, None, None, None);
+        let mut asked = Box::new(Asked { shared, action, signature, lanes, attempt, before, repeats, lossy });
         Ok(match tried {
             Tried::Done(why) => Permission::Done(Withheld { asked, why }),
             Tried::Failed(why) => Permission::Failed(Withheld { asked, why }),
             Tried::Uncertain(why) => Permission::Uncertain(Withheld { asked, why }),
-            Tried::Never { .. } => {
+            Tried::Never { before } => {
+                asked.before = before;
                 asked.attempt = number.saturating_add(1);
                 match asked.granted() {
                     Ok(permit) => Permission::Fresh(permit),
@@ -172,7 +169,7 @@ impl<C: ContextState, St> Window<C, St> {
     where
         St: AsyncStore,
     {
-        if failure.how == How::Unknown {
+        if failure.is_uncertain() {
             return Err(PermitError::Unknown { action: A::NAME });
         }
         let lanes = lanes::<A>().map_err(|lane| PermitError::NoLane { action: A::NAME, lane: lane.name })?;
@@ -243,26 +240,4 @@ async fn outcome<St: AsyncStore>(store: &St, sha256: Digest) -> Result<Option<Ve
         Err(StoreError::Sealed { .. }) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// An attempt that no permit began: it is claimed with its ending.
-struct Noted(End);
-
-impl<'w, St: 'w> Operation<'w, St> for Noted {
-    type Output = ();
-    type Error = CommitError;
-    type Effect = ((Digest, u64), Option<(Digest, u64)>);
-
-    fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
-        let Self(end) = self;
-        let (signature, attempt, action) = (end.signature, end.attempt, end.action.clone());
-        let mut plan = <End as Operation<'w, St>>::plan(end, contents, counter)?;
-        let (episode, record) = (contents.episode.clone(), contents.length);
-        let intent = Intent { episode, record, time: now(), action, repeats: None };
-        plan.claims.push(intent.claim(&signature, attempt).map_err(|error| CommitError::Record(error.into()))?);
-        debug_assert!(plan.events.iter().all(|event| matches!(event, Event::Ended { .. })));
-        Ok(plan)
-    }
-
-    fn apply(_: Self::Effect, _: Vec<Vec<u8>>, _: &mut Contents, _: &'w Shared<St>) {}
 }

@@ -10,63 +10,63 @@ use crate::{
 };
 
 /// Why an action is denied, by span and lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial(Box<Missing>);
+
+/// Out of line: it is what an error carries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Denial {
-    pub(super) action: &'static str,
-    pub(super) evicted: Vec<SpanId>,
-    pub(super) lost: Vec<SpanId>,
-    pub(super) unrecorded: Vec<SpanId>,
-    pub(super) empty: Vec<&'static str>,
-    pub(super) contradicted: Vec<(SpanId, SpanId)>,
-    pub(super) mismatch: Option<String>,
-    pub(super) lossy: Option<String>,
+struct Missing {
+    action: &'static str,
+    evicted: Vec<SpanId>,
+    lost: Vec<SpanId>,
+    unrecorded: Vec<SpanId>,
+    empty: Vec<&'static str>,
+    contradicted: Vec<(SpanId, SpanId)>,
+    mismatch: Option<String>,
+    lossy: Option<String>,
 }
 
 impl Denial {
     /// Spans of required lanes that are pointers now: [`bring_back`](super::Withheld::bring_back) restores them.
     pub fn evicted(&self) -> &[SpanId] {
-        &self.evicted
+        &self.0.evicted
     }
 
     /// Spans of required lanes that were removed for good; the window is lossy by that.
     pub fn lost(&self) -> &[SpanId] {
-        &self.lost
+        &self.0.lost
     }
 
     /// Spans that entered before a stop and whose text no commit has: they may have been of a required lane.
     pub fn unrecorded(&self) -> &[SpanId] {
-        &self.unrecorded
+        &self.0.unrecorded
     }
 
     /// Required lanes that hold nothing: what the action depends on was never observed.
     pub fn empty(&self) -> &[&'static str] {
-        &self.empty
+        &self.0.empty
     }
 
     /// Observations that left the window, each with a newer one of the same subject that says something else: nobody has seen
     /// both. [`bring_back`](super::Withheld::bring_back) restores the older ones.
     pub fn contradicted(&self) -> &[(SpanId, SpanId)] {
-        &self.contradicted
+        &self.0.contradicted
     }
 
     /// What [`Action::check`] said.
     pub fn mismatch(&self) -> Option<&str> {
-        self.mismatch.as_deref()
+        self.0.mismatch.as_deref()
     }
 
     /// Why the window is lossy, where that is not accepted.
     pub fn lossy(&self) -> Option<&str> {
-        self.lossy.as_deref()
-    }
-
-    fn is_nothing(&self) -> bool {
-        *self == Self { action: self.action, ..Self::default() }
+        self.0.lossy.as_deref()
     }
 
     /// What a step brings back.
     pub(super) fn away(&self) -> Vec<SpanId> {
         let mut away: Vec<_> =
-            self.evicted.iter().copied().chain(self.contradicted.iter().map(|(older, _)| *older)).collect();
+            self.0.evicted.iter().copied().chain(self.0.contradicted.iter().map(|(older, _)| *older)).collect();
         away.sort_unstable();
         away.dedup();
         away
@@ -77,35 +77,36 @@ impl std::error::Error for Denial {}
 
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is denied", self.action)?;
+        let Self(missing) = self;
+        write!(f, "`{}` is denied", missing.action)?;
         let mut sign = ":";
         let mut say = |what: fmt::Arguments<'_>| {
             let said = write!(f, "{sign} {what}");
             sign = ";";
             said
         };
-        if !self.evicted.is_empty() {
-            say(format_args!("{} left the window, `bring_back` restores", Ids(&self.evicted)))?;
+        if !missing.evicted.is_empty() {
+            say(format_args!("{} left the window, `bring_back` restores", Ids(&missing.evicted)))?;
         }
-        for (older, newer) in &self.contradicted {
+        for (older, newer) in &missing.contradicted {
             say(format_args!("{newer} contradicts {older}, which left the window before: `bring_back`, and compare"))?;
         }
-        for lane in &self.empty {
+        for lane in &missing.empty {
             say(format_args!("`{lane}` holds nothing: observe what the action depends on, and push it there"))?;
         }
-        if let Some(mismatch) = &self.mismatch {
+        if let Some(mismatch) = &missing.mismatch {
             say(format_args!("{mismatch}"))?;
         }
-        if !self.lost.is_empty() {
-            say(format_args!("{} was removed for good", Ids(&self.lost)))?;
+        if !missing.lost.is_empty() {
+            say(format_args!("{} was removed for good", Ids(&missing.lost)))?;
         }
-        if !self.unrecorded.is_empty() {
+        if !missing.unrecorded.is_empty() {
             say(format_args!(
                 "{} was lost with a process that stopped, and may have been required",
-                Ids(&self.unrecorded)
+                Ids(&missing.unrecorded)
             ))?;
         }
-        if let Some(lossy) = &self.lossy {
+        if let Some(lossy) = &missing.lossy {
             say(format_args!(
                 "the window is lossy ({lossy}): `accept_lossy(AcceptLossy::because(..)?)` if that does not matter"
             ))?;
@@ -162,33 +163,33 @@ fn has_word(text: &str, word: &str) -> bool {
 
 /// What of the required lanes is in the window, and what not. O(spans of those lanes).
 pub(super) fn denial<A: Action>(action: &A, lanes: &[u16], lossy: bool, contents: &Contents) -> Option<Denial> {
-    let mut denial = Denial { action: A::NAME, ..Denial::default() };
+    let mut missing = Box::new(Missing { action: A::NAME, ..Missing::default() });
     for lane in lanes {
         let mut is_empty = true;
         for span in contents.protected.get(lane).into_iter().flatten() {
             let residency = contents.table.get(*span).map(|entry| entry.residency);
             match (residency, contents.reads.superseded_by(*span)) {
                 (Some(Residency::Resident), _) => {}
-                (Some(Residency::Evicted), None) => denial.evicted.push(*span),
-                (Some(Residency::Discarded), None) if !lossy => denial.lost.push(*span),
+                (Some(Residency::Evicted), None) => missing.evicted.push(*span),
+                (Some(Residency::Discarded), None) if !lossy => missing.lost.push(*span),
                 _ => continue,
             }
             is_empty = false;
         }
-        denial.contradicted.extend(contents.contradicted(*lane));
+        missing.contradicted.extend(contents.contradicted(*lane));
         if is_empty {
-            denial.empty.extend(contents.lane(*lane).map(crate::LaneSpec::name));
+            missing.empty.extend(contents.lane(*lane).map(crate::LaneSpec::name));
         }
     }
     if !lossy {
-        denial.unrecorded = contents.gaps.iter().copied().collect();
-        denial.lossy = match fidelity(contents) {
-            Fidelity::Reversible => (!denial.unrecorded.is_empty()).then(|| "spans were lost".to_owned()),
+        missing.unrecorded = contents.gaps.iter().copied().collect();
+        missing.lossy = match fidelity(contents) {
+            Fidelity::Reversible => (!missing.unrecorded.is_empty()).then(|| "spans were lost".to_owned()),
             Fidelity::Lossy { why, .. } => Some(why),
         };
     }
-    denial.mismatch = action.check(&Held { contents, lanes }).err();
-    (!denial.is_nothing()).then_some(denial)
+    missing.mismatch = action.check(&Held { contents, lanes }).err();
+    (*missing != Missing { action: A::NAME, ..Missing::default() }).then_some(Denial(missing))
 }
 
 /// What each required lane holds now, as a digest over its spans': it changes with each new observation, and with none

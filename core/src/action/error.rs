@@ -1,6 +1,6 @@
 //! What can go wrong before and while an action runs.
 
-use super::permission::Attempt;
+use super::Attempt;
 use crate::{CommitError, Content, SpanId, store::StoreError};
 
 /// Why a window did not say whether an action may run. Nothing ran.
@@ -116,4 +116,10 @@ pub enum RunError {
         /// What the store said.
         source: CommitError,
     },
+}
+
+impl From<StoreError> for PermitError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
 }

@@ -15,26 +15,31 @@
 //! only across every process that shares the store. A request that is to be another one needs a field that differs.
 
 mod ask;
+mod attempt;
 pub mod canonical;
 mod denial;
+mod end;
 mod error;
 mod failure;
+mod intend;
 mod permission;
 mod permit;
 mod record;
 mod signature;
+mod withheld;
 
 pub(crate) use self::record::{Ending, FailureRecord, Intent};
 pub use self::{
+    attempt::{Attempt, Done, FailedAttempt, Tried},
     canonical::{Bytes, Canon, Canonical},
     denial::{Denial, Held},
+    end::Settle,
     error::{PermitError, RunError},
     failure::Failure,
-    permission::{
-        AcceptLossy, Attempt, Done, FailedAttempt, NotPermitted, Override, Permission, Settlement, Tried, Withheld,
-    },
-    permit::{Granted, Permit, Settle},
+    permission::{AcceptLossy, NotPermitted, Override, Permission, Settlement},
+    permit::{Granted, Permit},
     signature::{NotASignature, Signature},
+    withheld::Withheld,
 };
 use crate::{
     ContextState, Field, Lane,
@@ -70,6 +75,9 @@ pub trait Action: Canonical {
     }
 }
 
+/// The handles of a struct's lanes, and one of them.
+type Handle<C, F> = for<'a> fn(&'a <C as ContextState>::Lanes<'static, (), Open>) -> &'a Lane<'static, (), F, Open>;
+
 /// A lane that an action requires (rule R18): one of a protected kind, since only such text is kept word for word.
 #[derive(Clone, Copy, Debug)]
 pub struct Requirement {
@@ -80,9 +88,7 @@ pub struct Requirement {
 
 impl Requirement {
     /// The lane that `handle` names: `Requirement::of::<Migration, _>(|lanes| &lanes.schema)`.
-    pub const fn of<C: ContextState, F: Field>(
-        handle: for<'a> fn(&'a C::Lanes<'static, (), Open>) -> &'a Lane<'static, (), F, Open>,
-    ) -> Self
+    pub const fn of<C: ContextState, F: Field>(handle: Handle<C, F>) -> Self
     where
         F::Kind: MayBeRequired<F>,
     {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::Signature;
 use crate::{
     Digest, EpisodeId, SpanId,
+    evidence::Consent,
     store::{AsyncStore, Claim, StoreError},
 };
 
@@ -95,9 +96,10 @@ fn key(signature: &Signature, attempt: u64, part: Part) -> Digest {
     Digest::of_two(domain, &bytes)
 }
 
-/// What a person's consent is spent by: one action that it was given to.
-pub(crate) fn consent(episode: &EpisodeId, span: SpanId, signature: &Signature) -> Claim {
-    let of = format!("{span} {signature} {episode}");
+/// What spends a person's consent: one run, or one of each request where it was given to several.
+pub(crate) fn consent(episode: &EpisodeId, consent: &Consent, signature: &Signature) -> Claim {
+    let span = consent.span();
+    let of = if consent.several { format!("{span} {signature} {episode}") } else { format!("{span} {episode}") };
     Claim { signature: Digest::of_two(b"keepspan consent 1\0", of.as_bytes()), holder: Vec::new() }
 }
 

@@ -52,7 +52,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
             return Err(EvidenceError::NotHuman { span, origin: entry.origin });
         }
         contents.is_current(span, entry)?;
-        Ok(Consent { window: contents.window, span })
+        Ok(Consent { window: contents.window, span, several: false })
     }
 }
 
@@ -97,7 +97,7 @@ impl Contents {
             (_, Residency::Unrecorded) => return None,
             _ if self.class(entry.lane) == Class::Rationale => Trust::Hearsay,
             (Origin::Model | Origin::Notice, _) => Trust::Hearsay,
-            (Origin::Human | Origin::Tool, Residency::Resident) => Trust::FirstHand,
+            (Origin::Human | Origin::Tool, Residency::Resident) => Trust::Seen,
             (Origin::Human | Origin::Tool, _) => Trust::Stored,
         };
         Some(source.map_or(own, |source| source.min(own)))

@@ -1,0 +1,147 @@
+//! End: what became of an attempt, put on record by whoever ran it or found out (rule R19).
+
+use super::{
+    Attempt, Failure, Settlement, Signature,
+    failure::How,
+    record::{Ending, FailureRecord, Intent},
+};
+use crate::{
+    CommitError, Content, Digest, TokenCounter,
+    action::denial::versions,
+    journal::{Event, now},
+    store::Blob,
+    window::{Operation, Shared, contents::Contents, step::Plan},
+};
+
+/// What an attempt came to.
+#[derive(Debug)]
+pub(super) enum Ended {
+    Done(Content, Option<String>),
+    Failed(FailureRecord),
+    NotDone(String),
+    Doubted(String),
+}
+
+/// Puts on record what became of an attempt. Gives the SHA-256 of what it gave, and when that was.
+#[derive(Debug)]
+pub(super) struct End {
+    pub(super) signature: Signature,
+    pub(super) attempt: u64,
+    pub(super) action: String,
+    pub(super) how: Ended,
+}
+
+impl End {
+    pub(super) fn of(attempt: &Attempt, how: Ended) -> Self {
+        let (signature, number, action) = (attempt.signature, attempt.number, attempt.intent.action.clone());
+        Self { signature, attempt: number, action, how }
+    }
+}
+
+impl<'w, St: 'w> Operation<'w, St> for End {
+    type Output = (Digest, u64);
+    type Error = CommitError;
+    /// With the attempt, where that is settled by it.
+    type Effect = ((Digest, u64), Option<(Digest, u64)>);
+
+    fn plan(self, _: &Contents, _: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
+        let Self { signature, attempt, action, how } = self;
+        let time = now();
+        let mut plan = Plan::new(((Digest::from_bytes([0; 32]), time), None));
+        let ending = match how {
+            Ended::Done(content, how) => {
+                let text = content.is_text();
+                let blob = Blob::new(content);
+                let sha256 = *blob.digest();
+                plan.effect.0.0 = sha256;
+                plan.blobs.push((None, blob));
+                Ending::Done { sha256, text, time, how }
+            }
+            Ended::Failed(failure) => Ending::Failed(failure),
+            Ended::NotDone(how) => Ending::NotDone { how, time },
+            Ended::Doubted(why) => {
+                plan.events.push(Event::Doubted { signature: *signature.digest(), attempt, action, why });
+                return Ok(plan);
+            }
+        };
+        plan.claims.push(ending.claim(&signature, attempt).map_err(|error| CommitError::Record(error.into()))?);
+        plan.effect.1 = Some((*signature.digest(), attempt));
+        plan.events.push(Event::Ended { signature: *signature.digest(), attempt, action, ending });
+        Ok(plan)
+    }
+
+    fn apply(
+        (ended, settled): Self::Effect,
+        _: Vec<Vec<u8>>,
+        contents: &mut Contents,
+        _: &'w Shared<St>,
+    ) -> Self::Output {
+        settled.map(|attempt| contents.unsettled.remove(&attempt));
+        ended
+    }
+}
+
+/// Puts on record what was found out about an attempt; see [`Window::settle`](crate::Window::settle).
+#[derive(Debug)]
+pub struct Settle(End);
+
+impl Settle {
+    pub(super) fn of(attempt: &Attempt, Settlement { content, how }: Settlement) -> Self {
+        let how = match content {
+            Some(content) => Ended::Done(content, Some(how)),
+            None => Ended::NotDone(how),
+        };
+        Self(End::of(attempt, how))
+    }
+}
+
+impl<'w, St: 'w> Operation<'w, St> for Settle {
+    type Output = ();
+    type Error = CommitError;
+    type Effect = ((Digest, u64), Option<(Digest, u64)>);
+
+    fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
+        <End as Operation<'w, St>>::plan(self.0, contents, counter)
+    }
+
+    fn apply(effect: Self::Effect, fetched: Vec<Vec<u8>>, contents: &mut Contents, shared: &'w Shared<St>) {
+        <End as Operation<'w, St>>::apply(effect, fetched, contents, shared);
+    }
+}
+
+/// A failure as it is kept, with what it failed under.
+pub(super) fn failed(failure: &Failure, lanes: &[u16], contents: &Contents) -> FailureRecord {
+    let until = failure.until.and_then(|until| until.duration_since(std::time::SystemTime::UNIX_EPOCH).ok());
+    FailureRecord {
+        why: failure.why.clone(),
+        refused: failure.how == How::Refused,
+        until: until.map(|until| u64::try_from(until.as_millis()).unwrap_or(u64::MAX)),
+        under: versions(lanes, contents),
+        policy: contents.policy.name().to_owned(),
+        episode: contents.episode.clone(),
+        shown_in: failure.shown_in,
+        time: now(),
+    }
+}
+
+/// An attempt that no permit began: it is claimed with its ending.
+pub(super) struct Noted(pub(super) End);
+
+impl<'w, St: 'w> Operation<'w, St> for Noted {
+    type Output = ();
+    type Error = CommitError;
+    type Effect = ((Digest, u64), Option<(Digest, u64)>);
+
+    fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
+        let Self(end) = self;
+        let (signature, attempt, action) = (end.signature, end.attempt, end.action.clone());
+        let mut plan = <End as Operation<'w, St>>::plan(end, contents, counter)?;
+        let (episode, record) = (contents.episode.clone(), contents.length);
+        let intent = Intent { episode, record, time: now(), action, repeats: None };
+        plan.claims.push(intent.claim(&signature, attempt).map_err(|error| CommitError::Record(error.into()))?);
+        debug_assert!(plan.events.iter().all(|event| matches!(event, Event::Ended { .. })));
+        Ok(plan)
+    }
+
+    fn apply(_: Self::Effect, _: Vec<Vec<u8>>, _: &mut Contents, _: &'w Shared<St>) {}
+}
