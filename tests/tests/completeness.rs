@@ -135,6 +135,15 @@ fn a_claim_says_what_can_be_brought_back_and_what_cannot() -> Outcome {
     window.lanes().work.restore(away).wait()?;
     window.lanes().recap.reground(summary).wait()?;
     assert_eq!(window.assert_complete("now", [away, source])?.claim(), "now");
+    // A summary keeps no text of a source that was redacted under it.
+    let short = ModelAnswer::new(Finish::Stop, "x").try_into()?;
+    let lanes = window.lanes().externalize().wait()?;
+    let summary = lanes.work.summarize(source, short, &lanes.recap).wait()?;
+    lanes.work.redact(source, Mutation::new("a password", "ask")?).wait()?;
+    let Err(incomplete) = window.assert_complete("then", [source, summary]) else {
+        return Err("it is not complete".into());
+    };
+    assert_eq!((incomplete.missing(), incomplete.unrecoverable()), (&[][..], &[source][..]));
     // On nothing, anything may be claimed: it is for the program to name what a claim rests on.
     assert!(window.assert_complete("", []).is_ok());
     Ok(())

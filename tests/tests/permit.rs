@@ -660,10 +660,13 @@ fn a_requirement_is_a_protected_lane_of_the_struct() -> Outcome {
     Ok(())
 }
 
+/// What becomes of claims before they are read.
+type Change<'c> = dyn Fn(Vec<Option<Vec<u8>>>) -> Vec<Option<Vec<u8>>> + Sync + 'c;
+
 /// A store whose claims are read as `change` makes them.
 struct Tampered<'t> {
     inner: std::sync::Arc<MemoryStore>,
-    change: &'t (dyn Fn(Vec<Option<Vec<u8>>>) -> Vec<Option<Vec<u8>>> + Sync),
+    change: &'t Change<'t>,
 }
 
 impl Store for Tampered<'_> {
@@ -696,7 +699,7 @@ fn damaged_claims_are_an_error_and_never_another_answer() -> Outcome {
     window.permit(&done)?.fresh()?.run(|_| Ok::<_, Failure>("ok"))?;
     window.note_failure(&failed, Failure::refused("no"))?;
     let holders = std::sync::Mutex::new(Vec::new());
-    let ask = |number: u32, action: &Write, change: &(dyn Fn(Vec<Option<Vec<u8>>>) -> Vec<Option<Vec<u8>>> + Sync)| {
+    let ask = |number: u32, action: &Write, change: &Change<'_>| {
         let tampered = Tampered { inner: store.clone(), change };
         let window = Window::<Agent, _>::open(tampered, Episode::new(format!("asks {number}"), "p"))?;
         Ok::<_, Box<dyn Error>>(window.tried(action.signature()))

@@ -87,8 +87,9 @@ fn of_8_processes_that_are_killed_at_most_one_runs_it() -> Outcome {
             // From at once to when all are done.
             thread::sleep(Duration::from_micros((dice >> 33) % (1 + round % 4 * 4_000)));
             let mut racer = racers.remove(usize::try_from(dice >> 40)? % racers.len());
-            racer.kill()?;
+            let sent = racer.kill();
             let output = racer.wait_with_output()?;
+            sent?;
             assert!(
                 output.status.success() || output.status.signal() == Some(9),
                 "round {round} of seed {seed}: {}",

@@ -40,8 +40,8 @@ pub enum PermitError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// It did not run: its intent could not be put on record. Where that commit got no answer, it may be on record all the
-    /// same, and the attempt is then uncertain although it never ran.
+    /// It did not run: its intent could not be put on record. Where that commit got no answer, or its texts did not come back
+    /// as they were written, it may be on record all the same, and the attempt is then uncertain although it never ran.
     #[error("the action did not run, since its intent could not be recorded: {0}")]
     Commit(#[source] CommitError),
     /// It did not run here: another window was first. Ask for a permit again, which says what became of it.

@@ -136,7 +136,8 @@ fn read<T: DeserializeOwned>(signature: &Digest, holder: &[u8]) -> Result<T, Sto
 const MOST: u64 = 64;
 
 impl Attempts {
-    /// Asks the store: one look-up where there was one attempt at most, O(log attempts) of them else.
+    /// Asks the store: one look-up where there was one attempt at most, else O(log attempts) of them up to 126 attempts, and
+    /// one more for each 64 after that.
     pub(crate) async fn of<S: AsyncStore>(store: &S, signature: &Signature) -> Result<Self, StoreError> {
         let (mut found, mut next, mut size) = (Self::default(), 1_u64, 2_u64);
         loop {
