@@ -305,7 +305,7 @@ impl NewSpan {
     /// What this is an observation of: `"src/lib.rs:1-80"` of a read, with its range, or `"the schema of users"` of whatever
     /// told it. A later observation of the same subject in the same lane supersedes this one, which a fallback can then take
     /// first; where this one is not in the window then, the two are a
-    /// [contradiction](crate::Window::contradictions) if they differ.
+    /// [contradiction](crate::Window::contradictions) if they differ. What the model says of a subject is no observation of it.
     pub fn reads(self, subject: impl Into<Arc<str>>) -> Self {
         Self { reads: Some(subject.into()), ..self }
     }

@@ -9,7 +9,7 @@ use keepspan::{
     action::{Attempt, RunError, Settlement, Withheld},
     audit::{Happening, History},
     evidence::{Evidence, Raw},
-    rule::{Grounded, Justifies, RunsOn, RunsWith, Unasked},
+    rule::{Grounded, Justifies, RunsOn, RunsWith, Unconsented},
     store::EmbeddedStore,
 };
 use serde::Serialize;
@@ -82,7 +82,7 @@ impl Kept {
         A: Action<State = Desk> + Serialize,
         Raw: Justifies<A, A::Effect>,
         Grounded: RunsOn<A, A::Effect>,
-        Unasked: RunsWith<A, A::Consent>,
+        Unconsented: RunsWith<A, A::Consent>,
     {
         let wish = self.wish()?;
         loop {

@@ -840,6 +840,44 @@ fn what_does_not_run_after_its_intent_is_uncertain() -> Outcome {
     Ok(())
 }
 
+#[test]
+fn a_service_is_given_one_key_for_an_attempt_and_a_permit_knows_what_failed_before() -> Outcome {
+    let (mut window, _) = ready(memory(), "one")?;
+    let write = Write::to("a");
+    let mut keys = Vec::new();
+    let failed = window.permit(&write)?.fresh()?.run(|request| {
+        keys.push(Granted::idempotency_key(&request));
+        Err::<String, _>(Failure::without_effect("offline").until(std::time::SystemTime::UNIX_EPOCH))
+    });
+    assert!(matches!(failed, Err(RunError::Failed { .. })));
+    let permit = window.permit(&write)?.fresh()?;
+    assert_eq!(permit.failed_before().map(|before| before.why()), Some("offline"));
+    let done = permit.run(|request| {
+        keys.push(Granted::idempotency_key(&request));
+        Ok::<_, Failure>("ok")
+    })?;
+    assert_eq!(keys, [1, 2].map(|attempt| format!("{}-{attempt}", write.signature())));
+    assert_eq!(done.attempt().idempotency_key(), keys[1]);
+    Ok(())
+}
+
+/// An older observation by a tool is not superseded by what the model makes of it, nor by one of another lane.
+#[test]
+fn what_a_model_says_takes_no_observations_place() -> Outcome {
+    let (mut window, _) = ready(memory(), "one")?;
+    let lanes = window.lanes();
+    let seen = lanes.target.push(NewSpan::human("staging").reads("the target"))?;
+    lanes.target.push(NewSpan::model("production").reads("the target"))?;
+    lanes.work.push(NewSpan::tool("env", "production").reads("the target"))?;
+    assert_eq!(window.superseded_by(seen), None);
+    assert!(window.lanes().target.cite(seen).is_ok());
+    window.lanes().externalize().wait()?.target.evict(seen).wait()?;
+    let write = Write::to("a");
+    let Permission::Denied(denied) = window.permit(&write)? else { panic!() };
+    assert_eq!(denied.evicted(), [seen]);
+    Ok(())
+}
+
 /// Somebody looks too early, and settles an attempt that is still running.
 #[test]
 fn what_was_settled_as_not_done_while_it_ran_is_done() -> Outcome {
@@ -860,6 +898,16 @@ fn what_was_settled_as_not_done_while_it_ran_is_done() -> Outcome {
     assert_eq!(ran.settled(), Some("it ran to its end after it was settled as not done"));
     for window in [&mut one, &mut two] {
         assert!(matches!(window.permit(&first)?, Permission::Done(done) if *done == ran));
+    }
+    // It ends so that nobody knows, and that is not what was found out before.
+    let (unknown, not_done) = (Write::to("c"), Settlement::not_done("looked")?);
+    let ran = one.permit(&unknown)?.fresh()?.run(|_| {
+        settle(&mut two, &unknown, not_done);
+        Err::<String, _>(Failure::unknown("timed out"))
+    });
+    assert!(matches!(ran, Err(RunError::Uncertain { unrecorded: None, .. })), "{ran:?}");
+    for window in [&mut one, &mut two] {
+        assert!(matches!(window.permit(&unknown)?, Permission::Uncertain(attempt) if attempt.number() == 2));
     }
     // Of two outcomes the first on record stays, and whoever has the other is told.
     let done = Settlement::done("seen", "looked")?;

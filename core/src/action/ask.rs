@@ -78,7 +78,7 @@ impl<C: ContextState, St> Window<C, St> {
         let shared = &self.shared;
         shared.lock().is_idle()?;
         let lanes = lanes::<A>().map_err(|lane| PermitError::NoLane { action: A::NAME, lane: lane.name })?;
-        let signature = action.signature();
+        let signature = Signature::of(A::NAME, action);
         let (number, tried) = tried(shared, signature).await?;
         let (attempt, repeats, lossy, before) = (number, None, None, None);
         let mut asked = Box::new(Asked { shared, action, signature, lanes, attempt, before, repeats, lossy });
@@ -173,7 +173,7 @@ impl<C: ContextState, St> Window<C, St> {
             return Err(PermitError::Unknown { action: A::NAME });
         }
         let lanes = lanes::<A>().map_err(|lane| PermitError::NoLane { action: A::NAME, lane: lane.name })?;
-        let signature = action.signature();
+        let signature = Signature::of(A::NAME, action);
         let (number, tried) = tried(&self.shared, signature).await?;
         if let Tried::Uncertain(attempt) = tried {
             return Err(PermitError::Unsettled(attempt));
@@ -230,6 +230,17 @@ pub(super) async fn done_after_all<St: AsyncStore>(
     match tried(shared, signature).await.ok()?.1 {
         Tried::Done(done) => Some(done),
         _ => None,
+    }
+}
+
+/// Opens the attempt once more, as another one, that was settled as not done while it ran and failed so that nobody knows: it
+/// is uncertain, whatever was found out before it ended. As well as it can be done: what is on record of it says so in any case.
+pub(super) async fn doubted_after_all<St: AsyncStore>(shared: &Shared<St>, attempt: &Attempt) {
+    let known = tried(shared, attempt.signature).await;
+    if let Ok((number, Tried::Never { .. } | Tried::Failed(_))) = known {
+        let end = Ended::Doubted("it ran to its end after it was settled as not done".to_owned());
+        let attempt = Attempt { number: number.saturating_add(1), ..attempt.clone() };
+        let _ = run(shared, Noted(End::of(&attempt, end))).await;
     }
 }
 

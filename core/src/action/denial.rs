@@ -138,7 +138,8 @@ impl<'a> Held<'a> {
         current.filter_map(|span| contents.table.get(*span)?.content.as_ref()?.as_text())
     }
 
-    /// Whether a text of a required lane has `value` in it as a whole word: `db-1` is in "target: db-1.", and not in "db-10".
+    /// Whether a text of a required lane has `value` in it as a whole word: `db-1` is in "target: db-1.", and not in "db-10". It
+    /// reads no sense: "not db-1" has it too.
     pub fn names(&self, lane: &str, value: &str) -> bool {
         self.texts(lane).any(|text| has_word(text, value))
     }

@@ -1,5 +1,7 @@
 //! End: what became of an attempt, put on record by whoever ran it or found out (rule R19).
 
+use std::time::SystemTime;
+
 use super::{
     Attempt, Failure, Settlement, Signature,
     failure::How,
@@ -111,11 +113,11 @@ impl<'w, St: 'w> Operation<'w, St> for Settle {
 
 /// A failure as it is kept, with what it failed under.
 pub(super) fn failed(failure: &Failure, lanes: &[u16], contents: &Contents) -> FailureRecord {
-    let until = failure.until.and_then(|until| until.duration_since(std::time::SystemTime::UNIX_EPOCH).ok());
+    let millis = |until: SystemTime| until.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_millis());
     FailureRecord {
         why: failure.why.clone(),
         refused: failure.how == How::Refused,
-        until: until.map(|until| u64::try_from(until.as_millis()).unwrap_or(u64::MAX)),
+        until: failure.until.map(|until| u64::try_from(millis(until)).unwrap_or(u64::MAX)),
         under: versions(lanes, contents),
         policy: contents.policy.name().to_owned(),
         episode: contents.episode.clone(),
@@ -124,24 +126,28 @@ pub(super) fn failed(failure: &Failure, lanes: &[u16], contents: &Contents) -> F
     }
 }
 
-/// An attempt that no permit began: it is claimed with its ending.
+/// An attempt that no permit began: it is claimed with its ending, if it has one.
 pub(super) struct Noted(pub(super) End);
 
 impl<'w, St: 'w> Operation<'w, St> for Noted {
     type Output = ();
     type Error = CommitError;
-    type Effect = ((Digest, u64), Option<(Digest, u64)>);
+    /// Where it has none, the attempt.
+    type Effect = Option<((Digest, u64), Intent)>;
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
         let Self(end) = self;
         let (signature, attempt, action) = (end.signature, end.attempt, end.action.clone());
-        let mut plan = <End as Operation<'w, St>>::plan(end, contents, counter)?;
+        let ended = <End as Operation<'w, St>>::plan(end, contents, counter)?;
         let (episode, record) = (contents.episode.clone(), contents.length);
         let intent = Intent { episode, record, time: now(), action, repeats: None };
-        plan.claims.push(intent.claim(&signature, attempt).map_err(|error| CommitError::Record(error.into()))?);
-        debug_assert!(plan.events.iter().all(|event| matches!(event, Event::Ended { .. })));
-        Ok(plan)
+        let claim = intent.claim(&signature, attempt).map_err(|error| CommitError::Record(error.into()))?;
+        let open = ended.effect.1.is_none().then_some(((*signature.digest(), attempt), intent));
+        let claims = ended.claims.into_iter().chain([claim]).collect();
+        Ok(Plan { blobs: ended.blobs, events: ended.events, claims, ..Plan::new(open) })
     }
 
-    fn apply(_: Self::Effect, _: Vec<Vec<u8>>, _: &mut Contents, _: &'w Shared<St>) {}
+    fn apply(open: Self::Effect, _: Vec<Vec<u8>>, contents: &mut Contents, _: &'w Shared<St>) {
+        contents.unsettled.extend(open);
+    }
 }

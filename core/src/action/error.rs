@@ -52,10 +52,8 @@ pub enum RunError {
         /// The action.
         action: &'static str,
     },
-    /// It did not run: the consent was given to this request before, and that is spent.
-    #[error(
-        "`{action}` did not run: the consent in {span} was spent by an earlier attempt of the same request; ask the person again"
-    )]
+    /// It did not run: the consent was given to a run before, and is spent.
+    #[error("`{action}` did not run: the consent in {span} was spent by an earlier run; ask the person again")]
     Spent {
         /// The action.
         action: &'static str,

@@ -46,7 +46,9 @@ use crate::{
     rule::{MayBeRequired, Open},
 };
 
-/// A request that changes the world outside. `#[derive(Action)]` writes it.
+/// A request that changes the world outside. `#[derive(Action)]` writes it. Two types of the same name and fields are the same
+/// request; what can change through a shared reference, as a `Cell`, is read when the permit is asked for and when it runs, and
+/// must not change after.
 pub trait Action: Canonical {
     /// The struct of the windows that can permit it.
     type State: ContextState;
@@ -69,7 +71,8 @@ pub trait Action: Canonical {
         Ok(())
     }
 
-    /// What tells the same request again, in every process and on every machine. O(its length).
+    /// What tells the same request again, in every process and on every machine. O(its length). Permits compute it themselves, from
+    /// the name and the canonical form.
     fn signature(&self) -> Signature {
         Signature::of(Self::NAME, self)
     }

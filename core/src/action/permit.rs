@@ -4,7 +4,7 @@ use std::{fmt, marker::PhantomData, ops::Deref};
 
 use super::{
     Action, Attempt, Done, FailedAttempt, Failure, RunError, Signature,
-    ask::done_after_all,
+    ask::{done_after_all, doubted_after_all},
     attempt::idempotency_key,
     end::{End, Ended, failed},
     intend::{Intend, first},
@@ -141,7 +141,7 @@ impl<'w, A: Action, St, J, K> Permit<'w, A, St, J, K> {
         let Self { asked, evidence, consent, .. } = self;
         let Asked { shared, action, signature, attempt, .. } = *asked;
         // What can change through a shared reference may be another request by now.
-        if action.signature() != signature {
+        if Signature::of(A::NAME, action) != signature {
             return Err(RunError::Changed { action: A::NAME });
         }
         let lanes = asked.lanes.clone();
@@ -185,7 +185,11 @@ impl<St: AsyncStore> Begun<'_, St> {
             Ended::Failed(failed(&failure, lanes, &shared.lock()))
         };
         let Failure { why, source, .. } = failure;
-        match run(shared, End::of(&attempt, how)).await {
+        let recorded = run(shared, End::of(&attempt, how)).await;
+        if uncertain {
+            doubted_after_all(shared, &attempt).await;
+        }
+        match recorded {
             Ok(_) if !uncertain => RunError::Failed { action, why, source },
             recorded => RunError::Uncertain { action, why, source, unrecorded: recorded.err() },
         }

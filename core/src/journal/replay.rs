@@ -220,11 +220,8 @@ impl Replay {
                     return Err(Fault::Unknown { what: "lane" });
                 }
                 record.evidence.iter().chain(&record.consent).try_for_each(|span| self.row(*span).map(|_| ()))?;
-                let contents = &mut self.contents;
-                let (episode, time) = (contents.episode.clone(), self.time);
-                let of = contents.length.saturating_sub(1);
-                let intent = Intent { episode, record: of, time, action: record.action, repeats: record.repeats };
-                contents.unsettled.insert((record.signature, record.attempt), intent);
+                let intent = self.intent(record.action, record.repeats);
+                self.contents.unsettled.insert((record.signature, record.attempt), intent);
             }
             Event::Ended { signature, action, attempt, ending } => {
                 self.contents.unsettled.remove(&(signature, attempt));
@@ -232,7 +229,10 @@ impl Replay {
                     self.facts.outcomes.push((sha256, action, attempt));
                 }
             }
-            Event::Doubted { .. } => {}
+            Event::Doubted { signature, action, attempt, .. } => {
+                let intent = self.intent(action, None);
+                self.contents.unsettled.entry((signature, attempt)).or_insert(intent);
+            }
             Event::Booked { note, written } => {
                 self.contents.ledger.replay(&note);
                 self.written.extend(written);
@@ -240,6 +240,12 @@ impl Replay {
             Event::Abandoned { result, .. } => self.abandoned(&result)?,
         }
         Ok(())
+    }
+
+    /// The intent that the record at hand is of.
+    fn intent(&self, action: String, repeats: Option<String>) -> Intent {
+        let Contents { episode, length, .. } = &self.contents;
+        Intent { episode: episode.clone(), record: length.saturating_sub(1), time: self.time, action, repeats }
     }
 
     fn row(&self, span: SpanId) -> Result<&Row, Fault> {

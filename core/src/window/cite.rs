@@ -145,7 +145,7 @@ impl Contents {
             Some(_) => Err(SelectionError::Discarded { span }.into()),
             None => self.is_current(span, entry),
         }?;
-        // A span that was not in the store has another number after `recover`, and its own is of what the store has.
+        // What it is an excerpt of may have been removed since.
         if evidence.trust >= Trust::Stored && self.trust(span) < Some(Trust::Stored) {
             return Err(EvidenceError::NotFirstHand { span, origin: self.said_by(span, entry) });
         }
@@ -158,9 +158,6 @@ impl Contents {
         if consent.window != self.window {
             return Err(EvidenceError::OtherWindow { span });
         }
-        let entry = self.entry(span)?;
-        self.is_current(span, entry)?;
-        // As for evidence.
-        if entry.origin != Origin::Human { Err(EvidenceError::NotHuman { span, origin: entry.origin }) } else { Ok(()) }
+        self.is_current(span, self.entry(span)?)
     }
 }

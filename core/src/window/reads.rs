@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Window, contents::Contents, table::Residency};
-use crate::{ContextState, SpanId, tool::RECALL};
+use crate::{ContextState, Origin, SpanId, tool::RECALL};
 
 /// An observation that entered while an older one of the same subject was not in the window, and differs from it; see
 /// [`Window::contradictions`].
@@ -122,7 +122,8 @@ impl Reads {
 impl Contents {
     /// A span that entered observes a subject. An answer to a recall repeats what was seen before.
     pub(crate) fn observed(&mut self, span: SpanId, subject: Arc<str>) {
-        let Some(entry) = self.table.get(span) else { return };
+        // What a model says of a subject is no observation of it, and takes nothing's place.
+        let Some(entry) = self.table.get(span).filter(|entry| entry.origin != Origin::Model) else { return };
         let recalls = self.name(entry).is_some_and(|name| **name == *RECALL);
         let older = self.reads.enter(span, (entry.lane, subject));
         if let Some(older) = older.filter(|older| !recalls && self.is_away(*older)) {
