@@ -87,7 +87,7 @@ fn kinds_and_acts_are_known_and_named_once() {
     is(
         quote!(House { forbid(Evict, Mutation, Mutation), present(derived, derived) }),
         &[
-            "`House` forbids an unknown act `Evict`, expected one of: `Escalation`, `Mutation`, `Authority`, `OldestFirst`, \
+            "`House` forbids an unknown act `Evict`, expected one of: `Escalation`, `Mutation`, `Authority`, `Override`, `AcceptLossy`, `OldestFirst`, \
              `LargestToolOutput`, `SupersededReads`, `FixedTemplate`, `OpenAiChat`, `OpenAiResponses`, `Anthropic`, \
              `Gemini`, `Mcp`, `Static`, `Dynamic`",
             "`House` names `derived` twice: keep one",
