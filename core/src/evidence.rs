@@ -73,7 +73,8 @@ pub enum Trust {
 /// A span that is cited; `T` says how far it can be trusted. It names the span and holds no text, and counts only in the
 /// window that gave it, for as long as the span is what it was.
 pub struct Evidence<T> {
-    pub(crate) window: u64,
+    /// Of the window.
+    pub(crate) numbering: u64,
     pub(crate) span: SpanId,
     /// None where it was cited in the window, which it must then still be in.
     pub(crate) verified: Option<Digest>,
@@ -106,7 +107,8 @@ impl<T> fmt::Debug for Evidence<T> {
 #[derive(Debug)]
 #[must_use = "give it to the permit: `permit.consented_by(consent)?`"]
 pub struct Consent {
-    pub(crate) window: u64,
+    /// Of the window.
+    pub(crate) numbering: u64,
     pub(crate) span: SpanId,
     pub(crate) several: bool,
 }

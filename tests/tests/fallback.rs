@@ -501,7 +501,7 @@ fn filled(spans: &[(u16, bool, Option<u8>)], limits: Limits) -> Result<Windowed,
     let lanes = window.lanes();
     for (n, (tokens, tool, subject)) in spans.iter().enumerate() {
         let text = format!("{n} {}", "x".repeat(usize::from(*tokens)));
-        let span = if *tool { NewSpan::tool("read", text) } else { NewSpan::model(text) };
+        let span = if *tool { NewSpan::tool("read", text) } else { NewSpan::human(text) };
         lanes.work.push(subject.iter().fold(span, |span, subject| span.reads(subject.to_string())))?;
         // Folding is not what this is about, and what never leaves stands between.
         lanes.rules.push("-")?;

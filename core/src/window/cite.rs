@@ -33,7 +33,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
             return Err(EvidenceError::NotFirstHand { span, origin: contents.said_by(span, entry) });
         }
         let trust = trust.unwrap_or(Trust::Hearsay);
-        Ok(Evidence { window: contents.window, span, verified: None, trust, cited: PhantomData })
+        Ok(Evidence { numbering: contents.numbering, span, verified: None, trust, cited: PhantomData })
     }
 
     /// Takes what a person said as their consent. Whether they said yes, and to what, is for the program to see: the library
@@ -52,7 +52,7 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
             return Err(EvidenceError::NotHuman { span, origin: entry.origin });
         }
         contents.is_current(span, entry)?;
-        Ok(Consent { window: contents.window, span, several: false })
+        Ok(Consent { numbering: contents.numbering, span, several: false })
     }
 }
 
@@ -67,7 +67,13 @@ impl Recalled {
             return Err(EvidenceError::NotFirstHand { span, origin: self.origin });
         }
         let digest = self.sha256().ok_or(EvidenceError::Unverified { span })?;
-        Ok(Evidence { window: self.window, span, verified: Some(digest), trust: Trust::Stored, cited: PhantomData })
+        Ok(Evidence {
+            numbering: self.numbering,
+            span,
+            verified: Some(digest),
+            trust: Trust::Stored,
+            cited: PhantomData,
+        })
     }
 }
 
@@ -136,7 +142,7 @@ impl Contents {
     /// Whether evidence still holds in this window.
     pub(crate) fn holds<T>(&self, evidence: &Evidence<T>) -> Result<(), EvidenceError> {
         let span = evidence.span;
-        if evidence.window != self.window {
+        if evidence.numbering != self.numbering {
             return Err(EvidenceError::OtherWindow { span });
         }
         let entry = self.entry(span)?;
@@ -155,7 +161,7 @@ impl Contents {
     /// Whether consent was given in this window, in words that are still in it.
     pub(crate) fn stands(&self, consent: &Consent) -> Result<(), EvidenceError> {
         let span = consent.span;
-        if consent.window != self.window {
+        if consent.numbering != self.numbering {
             return Err(EvidenceError::OtherWindow { span });
         }
         self.is_current(span, self.entry(span)?)

@@ -50,6 +50,8 @@ static WINDOWS: AtomicU64 = AtomicU64::new(0);
 #[derive(Debug)]
 pub struct Contents {
     pub(crate) window: u64,
+    /// Changes where spans get other numbers: what was cited by the old ones would name others.
+    pub(crate) numbering: u64,
     pub(crate) episode: EpisodeId,
     pub(crate) policy: PolicyVersion,
     /// How many policy versions were in force before this one.
@@ -134,6 +136,7 @@ impl Contents {
         let chain = journal::beginning(&episode.id);
         Self {
             window: Self::another(),
+            numbering: Self::another(),
             ledger: Ledger::new(episode.id.clone(), budget, 0),
             episode: episode.id,
             policy: episode.policy,
@@ -185,7 +188,7 @@ impl Contents {
         }
     }
 
-    /// A number that no window of this process has had.
+    /// A number that nothing of this process has had.
     pub(crate) fn another() -> u64 {
         WINDOWS.fetch_add(1, Ordering::Relaxed)
     }

@@ -105,8 +105,8 @@ impl Contents {
     /// spans; gives those pushed since whose numbers it had taken for its own.
     fn go_on_as(&mut self, new: Self, spans: u64) -> Vec<(SpanId, SpanId)> {
         self.edited();
-        let Self { window, changes, edits, cache, line_price, .. } = *self;
-        let mut old = std::mem::replace(self, Self { window, changes, edits, cache, line_price, ..new });
+        let Self { window, numbering, changes, edits, cache, line_price, .. } = *self;
+        let mut old = std::mem::replace(self, Self { window, numbering, changes, edits, cache, line_price, ..new });
         self.recalls.clone_from(&old.recalls);
         self.keep_names_and_notes(&old);
         self.lossy = self.lossy.take().or(old.lossy.take());
@@ -130,8 +130,7 @@ impl Contents {
         }
         self.relate_again(old, &moved, changed);
         if !moved.is_empty() {
-            // What was decided or cited by the old numbers would name other spans.
-            self.window = Self::another();
+            self.numbering = Self::another();
         }
         moved.into_iter().collect()
     }

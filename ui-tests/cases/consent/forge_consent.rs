@@ -2,7 +2,7 @@
 use keepspan::{Consent, SpanId};
 
 fn forge(span: SpanId) -> Consent {
-    Consent { window: 1, span }
+    Consent { numbering: 1, span, several: false }
 }
 
 fn main() {}

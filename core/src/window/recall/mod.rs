@@ -17,7 +17,7 @@ pub struct Recalled {
     span: SpanId,
     content: Content,
     verified: Option<Digest>,
-    pub(in crate::window) window: u64,
+    pub(in crate::window) numbering: u64,
     pub(in crate::window) origin: Origin,
     pub(in crate::window) trust: Trust,
 }
@@ -61,7 +61,7 @@ impl<'w, St> Operation<'w, St> for Recall {
             digest,
             text: entry.text,
             resident: entry.content.clone(),
-            window: contents.window,
+            numbering: contents.numbering,
             origin: contents.said_by(span, entry),
             trust: contents.trust(span).unwrap_or(Trust::Hearsay),
         });
@@ -72,9 +72,9 @@ impl<'w, St> Operation<'w, St> for Recall {
     }
 
     fn apply(found: Found, fetched: Vec<Vec<u8>>, _: &mut Contents, _: &'w Shared<St>) -> Recalled {
-        let Found { span, digest, text, resident, window, origin, trust } = found;
+        let Found { span, digest, text, resident, numbering, origin, trust } = found;
         let bytes = || super::step::content(fetched.into_iter().next().unwrap_or_default(), text);
-        Recalled { span, content: resident.unwrap_or_else(bytes), verified: digest, window, origin, trust }
+        Recalled { span, content: resident.unwrap_or_else(bytes), verified: digest, numbering, origin, trust }
     }
 }
 
@@ -85,7 +85,7 @@ pub struct Found {
     digest: Option<Digest>,
     text: bool,
     resident: Option<Content>,
-    window: u64,
+    numbering: u64,
     origin: Origin,
     trust: Trust,
 }
