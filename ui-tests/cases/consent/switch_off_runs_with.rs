@@ -1,8 +1,8 @@
-//@ consent E0277 `keepspan::rule::Unasked` is given its rules by keepspan alone
+//@ consent E0277 `Unconsented` is given its rules by keepspan alone
 use keepspan::{
     Action, ContextState, Spans,
     action::consent::Needed,
-    rule::{RunsWith, Unasked},
+    rule::{RunsWith, Unconsented},
 };
 
 #[derive(ContextState)]
@@ -19,6 +19,6 @@ struct Mail {
     table: String,
 }
 
-impl RunsWith<Mail, Needed> for Unasked {}
+impl RunsWith<Mail, Needed> for Unconsented {}
 
 fn main() {}
