@@ -1,4 +1,4 @@
-//@ R17 E0423 cannot initialize a tuple struct which contains private fields
+//@ R17 E0451 fields `
 use keepspan::{Action, ContextState, Failure, Granted, Spans};
 
 #[derive(ContextState)]
@@ -20,7 +20,7 @@ fn truncate(request: Granted<'_, Truncate>) -> Result<String, Failure> {
 }
 
 fn act(request: &Truncate) -> Result<String, Failure> {
-    truncate(Granted(request))
+    truncate(Granted { action: request, signature: request.signature(), attempt: 1 })
 }
 
 fn main() {}
