@@ -139,7 +139,7 @@ impl<C: ContextState, St> Window<C, St> {
     /// did not, and then the action is fresh again. One commit.
     ///
     /// # Errors
-    /// [`CommitError::Claimed`] where it ended meanwhile, or was settled by another window; nothing was written then.
+    /// [`CommitError::Claimed`](crate::CommitError::Claimed) where it ended meanwhile, or was settled by another window; nothing was written then.
     pub fn settle(&mut self, attempt: &Attempt, settlement: Settlement) -> Step<'_, St, Settle> {
         Step::new(&self.shared, Settle::of(attempt, settlement))
     }

@@ -75,7 +75,7 @@ impl Attempt {
         time(self.intent.time)
     }
 
-    /// The reason of its [`Override`], where it repeated another.
+    /// The reason of its [`Override`](super::Override), where it repeated another.
     pub fn repeats(&self) -> Option<&str> {
         self.intent.repeats.as_deref()
     }
@@ -138,7 +138,7 @@ impl Done {
         time(self.time)
     }
 
-    /// How it is known that it was done, where that was [settled](Settlement) later.
+    /// How it is known that it was done, where that was [settled](super::Settlement) later.
     pub fn settled(&self) -> Option<&str> {
         self.how.as_deref()
     }

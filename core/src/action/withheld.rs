@@ -122,7 +122,7 @@ impl<'w, A: Action, St> Withheld<'w, A, St, Attempt> {
     /// Puts on record what was found out about the attempt; then ask for the permit again.
     ///
     /// # Errors
-    /// [`CommitError::Claimed`] where it ended meanwhile; nothing was written then.
+    /// [`CommitError::Claimed`](crate::CommitError::Claimed) where it ended meanwhile; nothing was written then.
     pub fn settle(self, settlement: Settlement) -> Step<'w, St, Settle> {
         Step::new(self.asked.shared, Settle::of(&self.why, settlement))
     }
