@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
-    /// Cites a span of this lane that is in the window: [`Raw`] evidence, but [`SecondHand`](crate::evidence::SecondHand) of a
+    /// Cites a span of this lane that is in the window: [`Raw`](crate::evidence::Raw) evidence, but [`SecondHand`](crate::evidence::SecondHand) of a
     /// `#[derived]` lane and [`Unbacked`](crate::evidence::Unbacked) of a `#[rationale]`. O(log spans), of a summary O(sources).
     ///
     /// # Errors
