@@ -920,3 +920,28 @@ fn what_was_settled_as_not_done_while_it_ran_is_done() -> Outcome {
     assert!(matches!(one.permit(&second)?, Permission::Done(done) if done.text() == Some("seen")));
     Ok(())
 }
+
+/// A runtime that moves futures between threads takes a whole run.
+#[test]
+fn a_run_can_be_spawned() -> Outcome {
+    fn spawned<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
+        std::thread::spawn(move || futures_lite::future::block_on(future)).join().unwrap()
+    }
+    async fn write(request: Granted<'_, Write>) -> Result<String, Failure> {
+        std::future::ready(()).await;
+        Ok(request.to.clone())
+    }
+    let texts = spawned(async move {
+        let (mut window, _) = ready(memory(), "one").unwrap();
+        let (first, second, mark) = (Write::to("a"), Write::to("b"), "!".to_owned());
+        let one = window.permit_async(&first).await.unwrap().fresh().unwrap().run_async(write).await.unwrap();
+        let permit = window.permit_async(&second).await.unwrap().fresh().unwrap();
+        let two = permit.run_async(async |request| {
+            let to = write(request).await?;
+            Ok(to + &mark)
+        });
+        [one, two.await.unwrap()].map(|done| done.text().map(str::to_owned))
+    });
+    assert_eq!(texts, [Some("a".to_owned()), Some("b!".to_owned())]);
+    Ok(())
+}
