@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     BudgetError, ContextState, CounterError, Digest, EpisodeId, JournalError, LaneChange, PolicyError, SpanId, Window,
-    pointer::Ids, store::StoreError, tool::RecallCallError,
+    action::Denial, pointer::Ids, store::StoreError, tool::RecallCallError,
 };
 
 /// Why a commit did not happen, or could not be confirmed.
@@ -50,7 +50,7 @@ pub enum CommitError {
     },
     /// A signature that the commit claims is held (rule R19): of use to whoever claims it, who is told more.
     #[error(
-        "the signature {signature} is claimed already, and nothing was written: ask for a permit again, which says by whom"
+        "what this claims is claimed already ({signature}), and nothing was written: an attempt is begun once and ended once; ask for a permit, which says what became of it"
     )]
     Claimed {
         /// The signature of one attempt.
@@ -455,6 +455,9 @@ pub enum RestoreError {
     /// The report is of another window, whose spans have the same ids.
     #[error("the report is of another window: undo it there")]
     OtherWindow,
+    /// An action was denied for what cannot be brought back.
+    #[error("nothing can be brought back: {0}")]
+    Nothing(Denial),
     /// The spans could not be chosen.
     #[error(transparent)]
     Selection(#[from] SelectionError),

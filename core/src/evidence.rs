@@ -1,4 +1,5 @@
-//! What a claim or an action rests on: a span that is cited, typed by how far it can be trusted (rules R20, R21).
+//! What a claim or an action rests on: a span that is [cited](crate::Lane::cite), in the window or as it was
+//! [recalled](crate::Recalled::cite), typed by how far it can be trusted (rules R20, R21).
 //!
 //! A span of a first-hand lane gives [`Raw`] evidence, where a tool or a person is its origin; a text that was recalled gives
 //! [`Verified`], a summary [`SecondHand`], a rationale [`Unbacked`]. A destructive action takes the first two only, and a

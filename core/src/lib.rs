@@ -55,7 +55,7 @@ pub use self::{
     memory::{Doubt, Memory, Question, Whereabouts},
     pointer::Pointer,
     policy::PolicyError,
-    span::{Content, NewSpan, NotUtf8, Origin, Role, SpanId},
+    span::{Content, IntoContent, NewSpan, NotUtf8, Origin, Role, SpanId},
     state::{ContextState, Field, LaneSpec, Spans},
     tokens::{
         ByteEstimate, Calibrated, Certainty, CounterError, CounterMismatch, Growing, Image, ImageCost, OneByteAToken,
@@ -86,6 +86,12 @@ pub mod __private {
         window::Lender,
     };
 
+    /// What [`Action::describe`](crate::Action::describe) gives.
+    pub type Described = Option<String>;
+    /// A description, whatever text it is.
+    pub fn described(text: impl Into<String>) -> Described {
+        Some(text.into())
+    }
     /// A type that the user may have shadowed.
     pub type Str = &'static str;
     /// [`Field::AT`].

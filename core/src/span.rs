@@ -107,6 +107,30 @@ impl From<Vec<u8>> for Content {
     }
 }
 
+/// JSON as its text.
+impl From<serde_json::Value> for Content {
+    fn from(value: serde_json::Value) -> Self {
+        value.to_string().into()
+    }
+}
+
+/// What an action can give: text, bytes or JSON.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no outcome that can be kept: an action gives text, bytes or JSON",
+    label = "give a `String`, a `Vec<u8>` or a `serde_json::Value`; `\"done\"`, where there is nothing to say"
+)]
+pub trait IntoContent {
+    /// The content.
+    fn into_content(self) -> Content;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Into<Content>> IntoContent for T {
+    fn into_content(self) -> Content {
+        self.into()
+    }
+}
+
 /// Bytes offered as text are not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not UTF-8 from byte {valid_up_to} on: keep it as `Content::Bytes`, or decode it first")]

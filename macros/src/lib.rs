@@ -121,11 +121,12 @@ pub fn context_state(input: proc_macro::TokenStream) -> proc_macro::TokenStream 
 /// | key | meaning | default |
 /// | --- | --- | --- |
 /// | `state = Migration` | the struct of the windows that can permit it | required |
-/// | `requires(schema, target)` | its lanes whose spans must be in the window; each of a protected kind | none |
+/// | `requires(schema, target)` | its lanes whose spans must be in the window; each of a protected kind, and visible from here (`pub(crate)`, where the state is in another module) | none |
 /// | `destructive` | it cannot be taken back, so it runs on first-hand evidence only | it can be made good |
 /// | `consent` | a person has to agree, once for each time it runs | nobody has to |
 /// | `name = "alter_column"` | what records and messages call it, and what its signature begins with | the struct's name |
 /// | `check = path` | `fn(&Self, &Held<'_>) -> Result<(), String>`: whether the required lanes speak of this very request | they do |
+/// | `describe = path` | `fn(&Self) -> String`: the request in words, for whoever has to find out whether an attempt took effect; it goes on record | nothing |
 /// | `crate = path` | where the library is, when the dependency has another name or is reached through a re-export | `::keepspan` |
 ///
 /// # On a field: `#[signature(..)]`

@@ -404,18 +404,21 @@ fn what_was_done_stays_done_whatever_is_attempted_after_it() -> Outcome {
     assert!(matches!(window.permit(&action)?, Permission::Failed(_)));
     window.lanes().schema.push(NewSpan::tool("describe_table", "users.id INT"))?;
     assert_eq!(is_done(&mut window), first);
-    // So does one that somebody noted,
-    window.note_failure(&action, Failure::without_effect("read only"))?;
-    assert!(matches!(window.permit(&action)?, Permission::Failed(_)));
-    window.lanes().schema.push(NewSpan::tool("describe_table", "users.id TEXT"))?;
+    // None is noted of what was done.
+    let noted = window.note_failure(&action, Failure::without_effect("read only"));
+    assert_eq!(
+        noted.map_err(|error| error.to_string()),
+        Err("`write` was done, by attempt 1 in episode `e` (record 1): it is not run again in any case, and nothing was noted"
+            .to_owned())
+    );
     assert_eq!(is_done(&mut window), first);
-    // and one that nobody knew of, once it is known.
+    // So does one that nobody knew of, once it is known.
     let Permission::Done(done) = window.permit(&action)? else { panic!() };
     let permit = done.repeat(again()?).map_err(|denied| denied.into_inner())?;
-    assert_eq!(permit.attempt(), 4);
+    assert_eq!(permit.attempt(), 3);
     assert!(permit.run(|_| Err::<String, _>(Failure::unknown("timed out"))).is_err());
     let Permission::Uncertain(attempt) = window.permit(&action)? else { panic!() };
-    assert_eq!(attempt.number(), 4);
+    assert_eq!((attempt.number(), attempt.why()), (3, Some("timed out")));
     attempt.settle(Settlement::not_done("looked")?).wait()?;
     assert_eq!(is_done(&mut window), first);
     // An uncertain one stays so behind a repeat that failed.
@@ -429,11 +432,11 @@ fn what_was_done_stays_done_whatever_is_attempted_after_it() -> Outcome {
     assert_eq!(attempt.number(), 1);
     let error = attempt.into_inner();
     let noted = window.note_failure(&action, Failure::without_effect("offline"));
-    assert!(matches!(&noted, Err(PermitError::Unsettled(attempt)) if *attempt == error), "{noted:?}");
+    assert!(matches!(&noted, Err(PermitError::Unsettled(attempt)) if **attempt == error), "{noted:?}");
     assert_eq!(
         noted.map_err(|error| error.to_string()),
-        Err("attempt 1 of `write` was begun by episode `e` (record 9), and no outcome is on record: it may have taken effect, \
-             or may be running now; look at what it changes, then `settle` it; then note the failure"
+        Err("attempt 1 of `write` by episode `e` (record 8) may have taken effect: timed out; look at what it changes, then \
+             `settle` it; then note the failure"
             .to_owned())
     );
     let Permission::Uncertain(attempt) = window.permit(&action)? else { panic!() };
@@ -503,7 +506,8 @@ fn a_negative_result_is_known_before_the_call_and_ends_when_it_should() -> Outco
     );
     assert_eq!(
         failed.to_string(),
-        "attempt 1 of `write` failed in episode `e`: too many; wait, or `repeat(Override::because(..)?)`"
+        "attempt 1 of `write` failed in episode `e`: too many; wait until the time that `until` says, or \
+         `repeat(Override::because(..)?)`"
     );
     let action = Write::to("c");
     let earlier = SystemTime::now() - Duration::from_secs(1);
@@ -768,7 +772,7 @@ fn what_did_not_run_says_why_and_what_to_do() -> Outcome {
     assert!(matches!(&done, NotPermitted::Done(done) if done.text() == Some("ok")));
     assert_eq!(
         done.to_string(),
-        "`write` was done already, by attempt 1 in episode `one` (record 1): its outcome is on record; a repeat that is wanted \
+        "`write` was done, by attempt 1 in episode `one` (record 1), and its outcome is on record: a repeat that is wanted \
          takes `repeat(Override::because(..)?)`"
     );
     // An owner that was superseded runs nothing.
@@ -943,5 +947,66 @@ fn a_run_can_be_spawned() -> Outcome {
         [one, two.await.unwrap()].map(|done| done.text().map(str::to_owned))
     });
     assert_eq!(texts, [Some("a".to_owned()), Some("b!".to_owned())]);
+    Ok(())
+}
+
+/// A payment, which says what it is.
+#[derive(Action)]
+#[action(state = Agent, requires(target), describe = in_words, check = agrees, name = "pay")]
+struct Pay {
+    order: u32,
+    lane: &'static str,
+}
+
+fn in_words(pay: &Pay) -> String {
+    format!("for order {}", pay.order)
+}
+
+fn agrees(pay: &Pay, held: &keepspan::action::Held<'_>) -> Result<(), String> {
+    if held.names(pay.lane, "staging") { Ok(()) } else { Err("it is not staging".to_owned()) }
+}
+
+#[test]
+fn an_attempt_says_what_it_was_where_its_action_does() -> Outcome {
+    let store = memory();
+    let (mut window, _) = ready(store.clone(), "e")?;
+    window.lanes().target.push(NewSpan::human("on staging"))?;
+    let pay = Pay { order: 7, lane: "target" };
+    assert!(window.permit(&pay)?.fresh()?.run(|_| Err::<String, _>(Failure::unknown("timed out"))).is_err());
+    let mut resumed = Window::<Agent, _>::resume(store.clone(), Episode::new("e", "p"))?;
+    for attempt in [window.unsettled().remove(0), resumed.unsettled().remove(0)] {
+        assert_eq!((attempt.about(), attempt.why()), (Some("for order 7"), Some("timed out")));
+        assert!(attempt.to_string().starts_with("attempt 1 of `pay` (for order 7) by episode `e`"), "{attempt}");
+    }
+    let Permission::Uncertain(attempt) = resumed.permit(&pay)? else { panic!() };
+    assert_eq!((attempt.about(), attempt.why()), (Some("for order 7"), Some("timed out")));
+    // A `check` that asks for another lane than it requires would refuse for ever, or never.
+    let misspelt = Pay { order: 8, lane: "targte" };
+    let Permission::Denied(denied) = resumed.permit(&misspelt)? else { panic!() };
+    let says = "its `check` asks for the lane `targte`, which it does not require: add it to `requires(..)`";
+    assert_eq!(denied.mismatch(), Some(says));
+    // What cannot be brought back says so.
+    let nothing = denied.bring_back().wait();
+    assert_eq!(
+        nothing.map_err(|error| error.to_string()),
+        Err(format!("nothing can be brought back: `pay` is denied: {says}"))
+    );
+    Ok(())
+}
+
+#[test]
+fn any_error_is_a_failure_and_json_is_an_outcome() -> Outcome {
+    let (mut window, _) = ready(memory(), "e")?;
+    let boxed: Box<dyn std::error::Error + Send + Sync> = "offline".into();
+    let write = Write::to("a");
+    let failed = window.permit(&write)?.fresh()?.run(|_| Err::<String, _>(boxed).map_err(Failure::without_effect));
+    assert_eq!(failed.map_err(|error| error.to_string()), Err("`write` failed without effect: offline".to_owned()));
+    let write = Write::to("b");
+    let failed = window.permit(&write)?.fresh()?.run(|_| Ok::<_, Failure>(std::fs::read("/no/such/file")?));
+    let Err(RunError::Uncertain { error, .. }) = failed else { panic!("{failed:?}") };
+    assert!(error.downcast_ref::<std::io::Error>().is_some());
+    let write = Write::to("c");
+    let done = window.permit(&write)?.fresh()?.run(|_| Ok::<_, Failure>(serde_json::json!({ "id": 7 })))?;
+    assert_eq!(done.text(), Some("{\"id\":7}"));
     Ok(())
 }

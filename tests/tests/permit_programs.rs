@@ -524,9 +524,11 @@ fn step(
             let action = Write::to(request.to_string());
             let failure = if refused { Failure::refused("no") } else { Failure::without_effect("no") };
             let noted = window.note_failure(&action, failure);
-            let open = matches!(model.says(usize::from(request), lanes), Says::Uncertain(_));
+            let says = model.says(usize::from(request), lanes);
+            let (open, done) = (matches!(says, Says::Uncertain(_)), matches!(says, Says::Done(..)));
             prop_assert_eq!(matches!(noted, Err(PermitError::Unsettled(_))), open);
-            if !open {
+            prop_assert_eq!(matches!(noted, Err(PermitError::Done(_))), done);
+            if !open && !done {
                 noted.unwrap();
                 let under = (!refused).then(|| [lanes[0].texts(), lanes[1].texts()]);
                 model.attempts[usize::from(request)].push(Came::Failed(under));

@@ -125,10 +125,9 @@ impl<C: ContextState, St> Window<C, St> {
     /// which [`tried`](Self::tried) knows. O(such attempts).
     pub fn unsettled(&self) -> Vec<Attempt> {
         let contents = self.shared.lock();
-        let attempt = |(&(signature, number), intent): (&(Digest, u64), &Intent)| Attempt {
-            signature: Signature::from_digest(signature),
-            number,
-            intent: intent.clone(),
+        let attempt = |(&(signature, number), (intent, why)): (&(Digest, u64), &(Intent, Option<String>))| Attempt {
+            why: why.clone(),
+            ..Attempt::of(Signature::from_digest(signature), number, intent.clone())
         };
         let mut attempts: Vec<_> = contents.unsettled.iter().map(attempt).collect();
         attempts.sort_by_key(Attempt::record);
@@ -148,8 +147,8 @@ impl<C: ContextState, St> Window<C, St> {
     /// the same request [fails](Permission::Failed) until that has changed, in every window of the store. One commit.
     ///
     /// # Errors
-    /// [`PermitError`]: the failure is not [without effect](Failure::without_effect) or a [refusal](Failure::refused); an
-    /// attempt is uncertain and must be settled first; the store failed.
+    /// [`PermitError`]: the failure is not [without effect](Failure::without_effect) or a [refusal](Failure::refused); the
+    /// request was done already; an attempt is uncertain and must be settled first; the store failed.
     pub fn note_failure<A: Action<State = C>>(&mut self, action: &A, failure: Failure) -> Result<(), PermitError>
     where
         St: Store,
@@ -175,11 +174,14 @@ impl<C: ContextState, St> Window<C, St> {
         let lanes = lanes::<A>().map_err(|lane| PermitError::NoLane { action: A::NAME, lane: lane.name })?;
         let signature = Signature::of(A::NAME, action);
         let (number, tried) = tried(&self.shared, signature).await?;
-        if let Tried::Uncertain(attempt) = tried {
-            return Err(PermitError::Unsettled(attempt));
+        match tried {
+            Tried::Uncertain(attempt) => return Err(PermitError::Unsettled(Box::new(attempt))),
+            Tried::Done(done) => return Err(PermitError::Done(Box::new(done))),
+            Tried::Never { .. } | Tried::Failed(_) => {}
         }
         let how = Ended::Failed(failed(&failure, &lanes, &self.shared.lock()));
-        let end = End { signature, attempt: number.saturating_add(1), action: A::NAME.to_owned(), how };
+        let (attempt, about) = (number.saturating_add(1), action.describe());
+        let end = End { signature, attempt, action: A::NAME.to_owned(), about, how };
         run(&self.shared, Noted(end)).await?;
         Ok(())
     }
@@ -194,7 +196,12 @@ async fn tried<St: AsyncStore>(shared: &Shared<St>, signature: Signature) -> Res
     // An attempt that came to nothing says nothing of the one before it.
     for attempt in [Some(latest), before].into_iter().flatten() {
         let tried = match Latest::of(signature, attempt) {
-            Latest::Open(attempt) => Tried::Uncertain(attempt),
+            Latest::Open(attempt) => {
+                let unsettled = &shared.lock().unsettled;
+                let known = unsettled.get(&(*signature.digest(), attempt.number));
+                let why = known.and_then(|(_, why)| why.clone());
+                Tried::Uncertain(Attempt { why, ..attempt })
+            }
             Latest::Failed(failed) if still_holds(&failed.failure, &shared.lock(), now()) => Tried::Failed(failed),
             Latest::Done { attempt, sha256, text, time, how } => {
                 let content = outcome(&shared.store, sha256).await?.map(|bytes| content(bytes, text));
@@ -215,19 +222,17 @@ async fn tried<St: AsyncStore>(shared: &Shared<St>, signature: Signature) -> Res
 /// since no claim is taken back. None where that could not be done, or is on record already.
 pub(super) async fn done_after_all<St: AsyncStore>(
     shared: &Shared<St>,
-    signature: Signature,
-    action: &'static str,
+    attempt: &Attempt,
     content: Content,
 ) -> Option<Done> {
-    let (number, known) = tried(shared, signature).await.ok()?;
+    let (number, known) = tried(shared, attempt.signature).await.ok()?;
     if let Tried::Done(_) = known {
         return None;
     }
     let how = Ended::Done(content, Some("it ran to its end after it was settled as not done".to_owned()));
-    run(shared, Noted(End { signature, attempt: number.saturating_add(1), action: action.to_owned(), how }))
-        .await
-        .ok()?;
-    match tried(shared, signature).await.ok()?.1 {
+    let again = Attempt { number: number.saturating_add(1), ..attempt.clone() };
+    run(shared, Noted(End::of(&again, how))).await.ok()?;
+    match tried(shared, attempt.signature).await.ok()?.1 {
         Tried::Done(done) => Some(done),
         _ => None,
     }

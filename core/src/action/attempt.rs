@@ -33,11 +33,12 @@ pub struct Attempt {
     pub(super) signature: Signature,
     pub(super) number: u64,
     pub(super) intent: Intent,
+    pub(super) why: Option<String>,
 }
 
 impl Attempt {
     pub(super) fn of(signature: Signature, number: u64, intent: Intent) -> Self {
-        Self { signature, number, intent }
+        Self { signature, number, intent, why: None }
     }
 
     /// What a service that takes such keys was given; see [`Granted::idempotency_key`](super::Granted::idempotency_key).
@@ -75,6 +76,17 @@ impl Attempt {
         time(self.intent.time)
     }
 
+    /// What the request is, as [`Action::describe`](super::Action::describe) said.
+    pub fn about(&self) -> Option<&str> {
+        self.intent.about.as_deref()
+    }
+
+    /// Why it is open whether it took effect, where its own episode asks and its effect ended so; none where nothing came
+    /// back from it.
+    pub fn why(&self) -> Option<&str> {
+        self.why.as_deref()
+    }
+
     /// The reason of its [`Override`](super::Override), where it repeated another.
     pub fn repeats(&self) -> Option<&str> {
         self.intent.repeats.as_deref()
@@ -83,13 +95,17 @@ impl Attempt {
 
 impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { number, intent, .. } = self;
-        write!(
-            f,
-            "attempt {number} of `{}` was begun by episode `{}` (record {}), and no outcome is on record: it may have taken \
-             effect, or may be running now; look at what it changes, then `settle` it",
-            intent.action, intent.episode, intent.record
-        )
+        let Self { number, intent: Intent { action, episode, record, about, .. }, why, .. } = self;
+        write!(f, "attempt {number} of `{action}`")?;
+        if let Some(about) = about {
+            write!(f, " ({about})")?;
+        }
+        write!(f, " by episode `{episode}` (record {record}) may have taken effect")?;
+        match why {
+            Some(why) => write!(f, ": {why}")?,
+            None => f.write_str(", since no outcome is on record, or may be running now")?,
+        }
+        f.write_str("; look at what it changes, then `settle` it")
     }
 }
 
@@ -146,13 +162,8 @@ impl Done {
 
 impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Attempt { number, intent, .. } = &self.attempt;
-        write!(
-            f,
-            "`{}` was done already, by attempt {number} in episode `{}` (record {}): its outcome is on record; a repeat that is \
-             wanted takes `repeat(Override::because(..)?)`",
-            intent.action, intent.episode, intent.record
-        )
+        let Attempt { number, intent: Intent { action, episode, record, .. }, .. } = &self.attempt;
+        write!(f, "`{action}` was done, by attempt {number} in episode `{episode}` (record {record})")
     }
 }
 
@@ -210,7 +221,12 @@ impl fmt::Display for FailedAttempt {
         }
         f.write_str(match () {
             () if failure.refused => "; that holds until `repeat(Override::because(..)?)`",
-            () if failure.until.is_some() => "; wait, or `repeat(Override::because(..)?)`",
+            () if failure.until.is_some() => {
+                "; wait until the time that `until` says, or `repeat(Override::because(..)?)`"
+            }
+            () if failure.under.is_empty() => {
+                "; it requires no lane whose change would end that: `repeat(Override::because(..)?)`"
+            }
             () => "; what it depends on has not changed since: change that, or `repeat(Override::because(..)?)`",
         })
     }
@@ -230,7 +246,7 @@ pub(super) enum Latest {
 
 impl Latest {
     pub(super) fn of(signature: Signature, Attempted { number, intent, ending }: Attempted) -> Self {
-        let attempt = Attempt { signature, number, intent };
+        let attempt = Attempt::of(signature, number, intent);
         match ending {
             None => Self::Open(attempt),
             Some(Ending::Done { sha256, text, time, how }) => Self::Done { attempt, sha256, text, time, how },

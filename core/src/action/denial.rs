@@ -1,6 +1,6 @@
 //! What an action depends on and the window does not show (rule R17).
 
-use std::{collections::BTreeSet, fmt};
+use std::{cell::Cell, collections::BTreeSet, fmt};
 
 use super::{Action, Requirement, record::FailureRecord};
 use crate::{
@@ -119,6 +119,8 @@ impl fmt::Display for Denial {
 pub struct Held<'a> {
     contents: &'a Contents,
     lanes: &'a [u16],
+    /// A lane that was asked for and is not required.
+    unknown: Cell<Option<Box<str>>>,
 }
 
 impl fmt::Debug for Held<'_> {
@@ -131,8 +133,11 @@ impl<'a> Held<'a> {
     /// The texts of a required lane that are in the window, oldest first, but for those that a newer observation of the same
     /// subject took the place of. O(spans of the lane).
     pub fn texts(&self, lane: &str) -> impl Iterator<Item = &'a str> {
-        let Self { contents, lanes } = *self;
+        let Self { contents, lanes, ref unknown } = *self;
         let named = lanes.iter().copied().find(|at| contents.lane(*at).is_some_and(|spec| spec.name() == lane));
+        if named.is_none() {
+            unknown.set(Some(lane.into()));
+        }
         let spans = named.into_iter().flat_map(|lane| contents.protected.get(&lane)).flatten();
         let current = spans.filter(|span| contents.reads.superseded_by(**span).is_none());
         current.filter_map(|span| contents.table.get(*span)?.content.as_ref()?.as_text())
@@ -189,7 +194,13 @@ pub(super) fn denial<A: Action>(action: &A, lanes: &[u16], lossy: bool, contents
             Fidelity::Lossy { why, .. } => Some(why),
         };
     }
-    missing.mismatch = action.check(&Held { contents, lanes }).err();
+    let held = Held { contents, lanes, unknown: Cell::default() };
+    missing.mismatch = action.check(&held).err();
+    if let Some(lane) = held.unknown.take() {
+        missing.mismatch = Some(format!(
+            "its `check` asks for the lane `{lane}`, which it does not require: add it to `requires(..)`"
+        ));
+    }
     (*missing != Missing { action: A::NAME, ..Missing::default() }).then_some(Denial(missing))
 }
 

@@ -30,26 +30,28 @@ pub(super) struct End {
     pub(super) signature: Signature,
     pub(super) attempt: u64,
     pub(super) action: String,
+    pub(super) about: Option<String>,
     pub(super) how: Ended,
 }
 
 impl End {
     pub(super) fn of(attempt: &Attempt, how: Ended) -> Self {
-        let (signature, number, action) = (attempt.signature, attempt.number, attempt.intent.action.clone());
-        Self { signature, attempt: number, action, how }
+        let Intent { action, about, .. } = attempt.intent.clone();
+        Self { signature: attempt.signature, attempt: attempt.number, action, about, how }
     }
 }
 
 impl<'w, St: 'w> Operation<'w, St> for End {
     type Output = (Digest, u64);
     type Error = CommitError;
-    /// With the attempt, where that is settled by it.
-    type Effect = ((Digest, u64), Option<(Digest, u64)>);
+    /// With the attempt, and why it is not settled by it, where it is not.
+    type Effect = ((Digest, u64), (Digest, u64), Option<String>);
 
     fn plan(self, _: &Contents, _: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
-        let Self { signature, attempt, action, how } = self;
+        let Self { signature, attempt, action, how, .. } = self;
         let time = now();
-        let mut plan = Plan::new(((Digest::from_bytes([0; 32]), time), None));
+        let this = (*signature.digest(), attempt);
+        let mut plan = Plan::new(((Digest::from_bytes([0; 32]), time), this, None));
         let ending = match how {
             Ended::Done(content, how) => {
                 let text = content.is_text();
@@ -62,23 +64,28 @@ impl<'w, St: 'w> Operation<'w, St> for End {
             Ended::Failed(failure) => Ending::Failed(failure),
             Ended::NotDone(how) => Ending::NotDone { how, time },
             Ended::Doubted(why) => {
+                plan.effect.2 = Some(why.clone());
                 plan.events.push(Event::Doubted { signature: *signature.digest(), attempt, action, why });
                 return Ok(plan);
             }
         };
         plan.claims.push(ending.claim(&signature, attempt).map_err(|error| CommitError::Record(error.into()))?);
-        plan.effect.1 = Some((*signature.digest(), attempt));
         plan.events.push(Event::Ended { signature: *signature.digest(), attempt, action, ending });
         Ok(plan)
     }
 
     fn apply(
-        (ended, settled): Self::Effect,
+        (ended, attempt, why): Self::Effect,
         _: Vec<Vec<u8>>,
         contents: &mut Contents,
         _: &'w Shared<St>,
     ) -> Self::Output {
-        settled.map(|attempt| contents.unsettled.remove(&attempt));
+        match why {
+            None => drop(contents.unsettled.remove(&attempt)),
+            Some(why) => {
+                contents.unsettled.entry(attempt).and_modify(|(_, because)| *because = Some(why));
+            }
+        }
         ended
     }
 }
@@ -100,7 +107,7 @@ impl Settle {
 impl<'w, St: 'w> Operation<'w, St> for Settle {
     type Output = ();
     type Error = CommitError;
-    type Effect = ((Digest, u64), Option<(Digest, u64)>);
+    type Effect = ((Digest, u64), (Digest, u64), Option<String>);
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
         <End as Operation<'w, St>>::plan(self.0, contents, counter)
@@ -133,16 +140,16 @@ impl<'w, St: 'w> Operation<'w, St> for Noted {
     type Output = ();
     type Error = CommitError;
     /// Where it has none, the attempt.
-    type Effect = Option<((Digest, u64), Intent)>;
+    type Effect = Option<((Digest, u64), (Intent, Option<String>))>;
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
         let Self(end) = self;
-        let (signature, attempt, action) = (end.signature, end.attempt, end.action.clone());
+        let (signature, attempt, action, about) = (end.signature, end.attempt, end.action.clone(), end.about.clone());
         let ended = <End as Operation<'w, St>>::plan(end, contents, counter)?;
         let (episode, record) = (contents.episode.clone(), contents.length);
-        let intent = Intent { episode, record, time: now(), action, repeats: None };
+        let intent = Intent { episode, record, time: now(), action, repeats: None, about };
         let claim = intent.claim(&signature, attempt).map_err(|error| CommitError::Record(error.into()))?;
-        let open = ended.effect.1.is_none().then_some(((*signature.digest(), attempt), intent));
+        let open = ended.effect.2.map(|why| (ended.effect.1, (intent, Some(why))));
         let claims = ended.claims.into_iter().chain([claim]).collect();
         Ok(Plan { blobs: ended.blobs, events: ended.events, claims, ..Plan::new(open) })
     }

@@ -1,6 +1,6 @@
 //! What can go wrong before and while an action runs.
 
-use super::Attempt;
+use super::{Attempt, Done};
 use crate::{CommitError, Content, SpanId, store::StoreError};
 
 /// Why a window did not say whether an action may run. Nothing ran.
@@ -33,7 +33,10 @@ pub enum PermitError {
     },
     /// A failure was to be noted of a request that may have been done.
     #[error("{0}; then note the failure")]
-    Unsettled(Attempt),
+    Unsettled(Box<Attempt>),
+    /// A failure was to be noted of a request that was done: it is not run again in any case.
+    #[error("{0}: it is not run again in any case, and nothing was noted")]
+    Done(Box<Done>),
 }
 
 /// Why an action was not done, or is not known to be.
@@ -75,8 +78,8 @@ pub enum RunError {
         action: &'static str,
         /// Why.
         why: String,
-        /// The error under it.
-        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+        /// What the effect gave: its text, with all under it, is in `why`.
+        error: Box<dyn std::error::Error + Send + Sync>,
     },
     /// It ran, and may have taken effect.
     #[error(
@@ -87,8 +90,8 @@ pub enum RunError {
         action: &'static str,
         /// Why that is not known.
         why: String,
-        /// The error under it.
-        source: Option<Box<dyn std::error::Error + Send + Sync>>,
+        /// What the effect gave: its text, with all under it, is in `why`.
+        error: Box<dyn std::error::Error + Send + Sync>,
         /// Why not even that is on record; a next permit says `Uncertain` all the same.
         unrecorded: Option<CommitError>,
     },

@@ -4,8 +4,8 @@ use std::{error::Error, fmt, time::SystemTime};
 
 use crate::SpanId;
 
-/// Why an action failed, and whether it can have taken effect. Any error becomes one by `?`: then that is
-/// [unknown](Self::unknown), since a request that timed out may have arrived.
+/// Why an action failed, and whether it can have taken effect. An error type becomes one by `?`, and a boxed error by
+/// `.map_err(Failure::unknown)?`: then that is [unknown](Self::unknown), since a request that timed out may have arrived.
 ///
 /// ```
 /// use keepspan::Failure;
@@ -26,8 +26,11 @@ pub struct Failure {
     pub(super) why: String,
     pub(super) until: Option<SystemTime>,
     pub(super) shown_in: Option<SpanId>,
-    pub(super) source: Option<Box<dyn Error + Send + Sync>>,
+    pub(super) error: Boxed,
 }
+
+/// Any error, or a text.
+type Boxed = Box<dyn Error + Send + Sync>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
@@ -37,25 +40,31 @@ pub(super) enum How {
 }
 
 impl Failure {
-    fn new(how: How, why: impl Into<String>) -> Self {
-        Self { how, why: why.into(), until: None, shown_in: None, source: None }
+    fn new(how: How, error: Boxed) -> Self {
+        let mut why = error.to_string();
+        let mut link = error.source();
+        while let Some(cause) = link {
+            why = format!("{why}: {cause}");
+            link = cause.source();
+        }
+        Self { how, why, until: None, shown_in: None, error }
     }
 
     /// It failed, and whether it took effect is unknown: the attempt stays [uncertain](super::Permission::Uncertain) until
     /// somebody settles it.
-    pub fn unknown(why: impl Into<String>) -> Self {
-        Self::new(How::Unknown, why)
+    pub fn unknown(why: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(How::Unknown, why.into())
     }
 
     /// It failed and took no effect for certain: the service said so, or was never asked. A negative result, which holds
     /// until what the action requires has changed, or the time that [`until`](Self::until) says.
-    pub fn without_effect(why: impl Into<String>) -> Self {
-        Self::new(How::WithoutEffect, why)
+    pub fn without_effect(why: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(How::WithoutEffect, why.into())
     }
 
     /// Somebody refused it: holds until an override.
-    pub fn refused(why: impl Into<String>) -> Self {
-        Self::new(How::Refused, why)
+    pub fn refused(why: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(How::Refused, why.into())
     }
 
     /// The time from which it may be tried again, as a service's `retry-after` says. Of no effect on a refusal.
@@ -83,20 +92,7 @@ impl Failure {
 
 impl<E: Error + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { source: Some(Box::new(error)), ..Self::unknown("") }.described()
-    }
-}
-
-impl Failure {
-    /// Says why by the errors under it.
-    fn described(mut self) -> Self {
-        let mut error = self.source.as_deref().map(|error| error as &dyn Error);
-        while let Some(link) = error {
-            let colon = if self.why.is_empty() { "" } else { ": " };
-            self.why = format!("{}{colon}{link}", self.why);
-            error = link.source();
-        }
-        self
+        Self::unknown(error)
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Intend {
 
 impl Intend {
     pub(super) fn of<A: Action, St>(asked: Asked<'_, A, St>, evidence: Vec<SpanId>, consent: Option<Consent>) -> Self {
-        let Asked { shared, signature, lanes, attempt, repeats, lossy, .. } = asked;
+        let Asked { shared, action, signature, lanes, attempt, repeats, lossy, .. } = asked;
         let spends =
             consent.map(|consent| (consent.span(), record::consent(&shared.lock().episode, &consent, &signature)));
         let record = IntentRecord {
@@ -45,6 +45,7 @@ impl Intend {
             consent: spends.as_ref().map(|(span, _)| *span),
             repeats,
             lossy,
+            about: action.describe(),
         };
         Self { record, signature, spends }
     }
@@ -69,6 +70,7 @@ impl<'w, St: 'w> Operation<'w, St> for Intend {
             time: now(),
             action: record.action.clone(),
             repeats: record.repeats.clone(),
+            about: record.about.clone(),
         };
         let claim = intent.claim(&signature, record.attempt).map_err(|error| CommitError::Record(error.into()))?;
         let attempt = (record.signature, record.attempt);
@@ -84,7 +86,7 @@ impl<'w, St: 'w> Operation<'w, St> for Intend {
         _: &'w Shared<St>,
     ) -> Intent {
         externalized(&fresh, contents);
-        contents.unsettled.insert(attempt, intent.clone());
+        contents.unsettled.insert(attempt, (intent.clone(), None));
         intent
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! | on record | the answer | from there |
 //! | --- | --- | --- |
-//! | nothing, or an attempt that came to nothing | [`Fresh`](Permission::Fresh), or [`Denied`](Permission::Denied) where a required span is not in the window | [`Permit::run`] |
+//! | nothing, or an attempt that came to nothing | [`Fresh`](Permission::Fresh), or [`Denied`](Permission::Denied) where a required span is not in the window | [`Permit::run`]; [`bring_back`](Withheld::bring_back), [`accept_lossy`](Withheld::accept_lossy) |
 //! | an outcome | [`Done`](Permission::Done), with it | [`repeat`](Withheld::repeat), with an [`Override`] |
 //! | a failure without effect, or a refusal | [`Failed`](Permission::Failed) while that holds: until what it requires has changed, or the time that it names; a refusal for good | the same |
 //! | an intent without an ending | [`Uncertain`](Permission::Uncertain): it crashed, timed out, was cancelled, or runs now | [`settle`](Withheld::settle), once somebody looked |
@@ -39,7 +39,7 @@ pub use self::{
     permission::{AcceptLossy, NotPermitted, Override, Permission, Settlement},
     permit::{Granted, Permit},
     signature::{NotASignature, Signature},
-    withheld::Withheld,
+    withheld::{BringBack, Withheld},
 };
 use crate::{
     ContextState, Field, Lane,
@@ -69,6 +69,12 @@ pub trait Action: Canonical {
     fn check(&self, held: &Held<'_>) -> Result<(), String> {
         let _ = held;
         Ok(())
+    }
+
+    /// The request in words, for whoever has to find out whether an attempt took effect: "refund of order 17". It goes on
+    /// record with the intent, so leave out what must not be kept; the default says nothing.
+    fn describe(&self) -> Option<String> {
+        None
     }
 
     /// What tells the same request again, in every process and on every machine. O(its length). Permits compute it themselves, from

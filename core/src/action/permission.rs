@@ -54,7 +54,7 @@ impl<'w, A: Action, St> Permission<'w, A, St> {
 #[non_exhaustive]
 pub enum NotPermitted {
     /// It was done already.
-    #[error("{0}")]
+    #[error("{0}, and its outcome is on record: a repeat that is wanted takes `repeat(Override::because(..)?)`")]
     Done(Box<Done>),
     /// It failed before.
     #[error("{0}")]

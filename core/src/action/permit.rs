@@ -11,7 +11,7 @@ use super::{
     withheld::Asked,
 };
 use crate::{
-    CommitError, Content, SpanId,
+    CommitError, Content, IntoContent, SpanId,
     evidence::{Consent, Evidence, EvidenceError},
     rule::{Consented, Grounded, Justifies, RunsOn, RunsWith, Unconsented, Ungrounded},
     store::{AsyncStore, Store},
@@ -39,7 +39,7 @@ impl<A: Action, St, J, K> fmt::Debug for Permit<'_, A, St, J, K> {
     }
 }
 
-/// The action itself, for what runs it. Only [`Permit::run`] makes one, so a function that takes it cannot be called without a
+/// The action itself, for what runs it. Only [`Permit::run`] and [`run_async`](Permit::run_async) make one, so a function that takes it cannot be called without a
 /// permit: `fn drop_table(db: &Db, request: Granted<'_, DropTable>)`.
 #[derive(Debug)]
 pub struct Granted<'g, A> {
@@ -95,7 +95,7 @@ impl<'w, A: Action, St, J, K> Permit<'w, A, St, J, K> {
         Ok(Permit { asked, evidence: all, consent, marker: PhantomData })
     }
 
-    /// Says who agreed. That is spent when the action runs.
+    /// Says who agreed. That is spent when the action runs, and only then it shows whether it was spent before.
     ///
     /// # Errors
     /// [`EvidenceError`]: what the person said left the window or was superseded, or is of another window.
@@ -106,7 +106,8 @@ impl<'w, A: Action, St, J, K> Permit<'w, A, St, J, K> {
     }
 
     /// Runs the action: writes the intent, durably, with whatever of the window is not in the store yet; calls `effect`;
-    /// writes the outcome. What `effect` returns is kept under the signature, and given to whoever asks for the same again.
+    /// writes the outcome. What `effect` returns, text, bytes or JSON, is kept under the signature, and given to whoever asks for
+    /// the same again. An effect that needs more than the request captures it: `permit.run(|request| drop_table(&db, request))`.
     ///
     /// An error that does not say [`Failure::without_effect`], a panic or the end of the process in between leave the
     /// attempt [uncertain](super::Permission::Uncertain), never fresh. Of many who run the same request at once, in
@@ -117,7 +118,7 @@ impl<'w, A: Action, St, J, K> Permit<'w, A, St, J, K> {
     pub fn run<T, F>(self, effect: F) -> Result<Done, RunError>
     where
         St: Store,
-        T: Into<Content>,
+        T: IntoContent,
         F: FnOnce(Granted<'_, A>) -> Result<T, Failure>,
         J: RunsOn<A, A::Effect>,
         K: RunsWith<A, A::Consent>,
@@ -133,7 +134,7 @@ impl<'w, A: Action, St, J, K> Permit<'w, A, St, J, K> {
     pub async fn run_async<T, F>(self, effect: F) -> Result<Done, RunError>
     where
         St: AsyncStore,
-        T: Into<Content>,
+        T: IntoContent,
         F: AsyncFnOnce(Granted<'_, A>) -> Result<T, Failure>,
         J: RunsOn<A, A::Effect>,
         K: RunsWith<A, A::Consent>,
@@ -150,7 +151,7 @@ impl<'w, A: Action, St, J, K> Permit<'w, A, St, J, K> {
         let intent = run(shared, intend).await.map_err(|error| first(error, A::NAME, spends))?;
         let begun = Begun { shared, action: A::NAME, attempt: Attempt::of(signature, attempt, intent) };
         match effect(Granted { action, signature, attempt }).await {
-            Ok(content) => begun.done(content.into()).await,
+            Ok(content) => begun.done(content.into_content()).await,
             Err(failure) => Err(begun.failed(failure, &lanes).await),
         }
     }
@@ -169,7 +170,7 @@ impl<St: AsyncStore> Begun<'_, St> {
         match run(shared, End::of(&attempt, Ended::Done(content.clone(), None))).await {
             Ok((sha256, time)) => Ok(Done::of(attempt, content, sha256, time)),
             Err(CommitError::Claimed { .. }) => {
-                let done = done_after_all(shared, attempt.signature(), action, content.clone()).await;
+                let done = done_after_all(shared, &attempt, content.clone()).await;
                 done.ok_or(RunError::Settled { action, content })
             }
             Err(source) => Err(RunError::Unrecorded { action, content, source }),
@@ -184,14 +185,14 @@ impl<St: AsyncStore> Begun<'_, St> {
         } else {
             Ended::Failed(failed(&failure, lanes, &shared.lock()))
         };
-        let Failure { why, source, .. } = failure;
+        let Failure { why, error, .. } = failure;
         let recorded = run(shared, End::of(&attempt, how)).await;
         if uncertain {
             doubted_after_all(shared, &attempt).await;
         }
         match recorded {
-            Ok(_) if !uncertain => RunError::Failed { action, why, source },
-            recorded => RunError::Uncertain { action, why, source, unrecorded: recorded.err() },
+            Ok(_) if !uncertain => RunError::Failed { action, why, error },
+            recorded => RunError::Uncertain { action, why, error, unrecorded: recorded.err() },
         }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Intent {
     pub(crate) action: String,
     /// Why it was attempted again.
     pub(crate) repeats: Option<String>,
+    /// What the request is, in words, where its type says so.
+    pub(crate) about: Option<String>,
 }
 
 /// What became of an attempt.

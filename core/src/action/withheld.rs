@@ -7,8 +7,9 @@ use super::{
     denial::{Denial, denial},
 };
 use crate::{
+    RestoreError, SpanId, TokenCounter,
     policy::{Governed, Permitted},
-    window::{Restore, Shared, Step},
+    window::{Operation, Restore, Shared, Step, contents::Contents, step::Plan},
 };
 
 /// An action that a window was asked about.
@@ -69,12 +70,9 @@ impl<'w, A: Action, St> Asked<'w, A, St> {
         }
     }
 
-    fn repeated(
-        mut self: Box<Self>,
-        Override(reason): Override,
-    ) -> Result<Permit<'w, A, St>, Withheld<'w, A, St, Denial>> {
+    fn repeated(mut self: Box<Self>, reason: Override) -> Result<Permit<'w, A, St>, Withheld<'w, A, St, Denial>> {
         self.attempt = self.attempt.saturating_add(1);
-        self.repeats = Some(reason);
+        self.repeats = Some(reason.0);
         self.granted()
     }
 }
@@ -84,6 +82,10 @@ macro_rules! repeats {
         impl<'w, A: Action, St> Withheld<'w, A, St, $why> {
             /// The permit after all, for a repeat that is wanted: the reason is logged with the attempt (rule R19). The lanes that
             /// the action requires must be in the window all the same.
+            ///
+            /// ```ignore
+            /// let permit = done.repeat(Override::because("asked for twice")?).map_err(Withheld::into_inner)?;
+            /// ```
             ///
             /// # Errors
             /// The [`Denial`], where they are not.
@@ -101,19 +103,23 @@ repeats!(Done, FailedAttempt, Attempt);
 impl<'w, A: Action, St> Withheld<'w, A, St, Denial> {
     /// Brings back into the window what the action depends on, each span with its whole exchange; then ask for the permit
     /// again. One commit; the spans' ids.
-    pub fn bring_back(self) -> Step<'w, St, Restore> {
-        Step::new(self.asked.shared, Restore { lane: None, spans: self.why.away() })
+    ///
+    /// # Errors
+    /// [`RestoreError`](crate::RestoreError): nothing of what is missing is in the store, and then the denial says what to do; a
+    /// text was redacted meanwhile; the commit failed.
+    pub fn bring_back(self) -> Step<'w, St, BringBack> {
+        Step::new(self.asked.shared, BringBack(self.why))
     }
 
     /// Asks again, now that it is said why it does not matter that the window is lossy.
     ///
     /// # Errors
     /// The [`Denial`], for what else is missing.
-    pub fn accept_lossy(mut self, AcceptLossy(reason): AcceptLossy) -> Result<Permit<'w, A, St>, Self>
+    pub fn accept_lossy(mut self, accepted: AcceptLossy) -> Result<Permit<'w, A, St>, Self>
     where
         <A::State as Governed>::Policy: Permitted<AcceptLossy, A, A::State>,
     {
-        self.asked.lossy = Some(reason);
+        self.asked.lossy = Some(accepted.0);
         self.asked.granted()
     }
 }
@@ -125,5 +131,32 @@ impl<'w, A: Action, St> Withheld<'w, A, St, Attempt> {
     /// [`CommitError::Claimed`](crate::CommitError::Claimed) where it ended meanwhile; nothing was written then.
     pub fn settle(self, settlement: Settlement) -> Step<'w, St, Settle> {
         Step::new(self.asked.shared, Settle::of(&self.why, settlement))
+    }
+}
+
+/// Brings back what a denial names; see [`Withheld::bring_back`]. Gives the spans' ids.
+#[derive(Debug)]
+pub struct BringBack(Denial);
+
+impl<'w, St: 'w> Operation<'w, St> for BringBack {
+    type Output = Vec<SpanId>;
+    type Error = RestoreError;
+    type Effect = <Restore as Operation<'w, St>>::Effect;
+
+    fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, RestoreError> {
+        let spans = self.0.away();
+        if spans.is_empty() {
+            return Err(RestoreError::Nothing(self.0));
+        }
+        <Restore as Operation<'w, St>>::plan(Restore { lane: None, spans }, contents, counter)
+    }
+
+    fn apply(
+        effect: Self::Effect,
+        fetched: Vec<Vec<u8>>,
+        contents: &mut Contents,
+        shared: &'w Shared<St>,
+    ) -> Vec<SpanId> {
+        <Restore as Operation<'w, St>>::apply(effect, fetched, contents, shared)
     }
 }

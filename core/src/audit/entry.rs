@@ -126,6 +126,8 @@ pub enum Happening {
     Intended {
         /// The action.
         action: String,
+        /// What the request is, in words, where its type says so.
+        about: Option<String>,
         /// Its request.
         signature: Digest,
         /// The number of the attempt, 1 for the first.
@@ -293,8 +295,8 @@ impl Happening {
             Event::Closed => Self::Closed,
             Event::Intended(record) => {
                 let requires = record.requires.iter().filter_map(|lane| Some(tables.lane(*lane)?.name())).collect();
-                let IntentRecord { signature, attempt, action, evidence, consent, repeats, lossy, .. } = record;
-                Self::Intended { action, signature, attempt, requires, evidence, consent, repeats, lossy }
+                let IntentRecord { signature, attempt, action, about, evidence, consent, repeats, lossy, .. } = record;
+                Self::Intended { action, about, signature, attempt, requires, evidence, consent, repeats, lossy }
             }
             Event::Doubted { signature, attempt, action, why } => Self::Doubted { action, signature, attempt, why },
             Event::Ended { signature, attempt, action, ending } => match ending {

@@ -118,6 +118,8 @@ pub(crate) struct IntentRecord {
     pub(crate) repeats: Option<String>,
     /// Why it runs although the window is lossy.
     pub(crate) lossy: Option<String>,
+    /// What the request is, in words, where its type says so.
+    pub(crate) about: Option<String>,
 }
 
 /// A lane as the log knows it.

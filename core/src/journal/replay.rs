@@ -220,8 +220,8 @@ impl Replay {
                     return Err(Fault::Unknown { what: "lane" });
                 }
                 record.evidence.iter().chain(&record.consent).try_for_each(|span| self.row(*span).map(|_| ()))?;
-                let intent = self.intent(record.action, record.repeats);
-                self.contents.unsettled.insert((record.signature, record.attempt), intent);
+                let intent = Intent { about: record.about, ..self.intent(record.action, record.repeats) };
+                self.contents.unsettled.insert((record.signature, record.attempt), (intent, None));
             }
             Event::Ended { signature, action, attempt, ending } => {
                 self.contents.unsettled.remove(&(signature, attempt));
@@ -229,9 +229,10 @@ impl Replay {
                     self.facts.outcomes.push((sha256, action, attempt));
                 }
             }
-            Event::Doubted { signature, action, attempt, .. } => {
+            Event::Doubted { signature, action, attempt, why } => {
                 let intent = self.intent(action, None);
-                self.contents.unsettled.entry((signature, attempt)).or_insert(intent);
+                let (_, because) = self.contents.unsettled.entry((signature, attempt)).or_insert((intent, None));
+                *because = Some(why);
             }
             Event::Booked { note, written } => {
                 self.contents.ledger.replay(&note);
@@ -245,7 +246,14 @@ impl Replay {
     /// The intent that the record at hand is of.
     fn intent(&self, action: String, repeats: Option<String>) -> Intent {
         let Contents { episode, length, .. } = &self.contents;
-        Intent { episode: episode.clone(), record: length.saturating_sub(1), time: self.time, action, repeats }
+        Intent {
+            episode: episode.clone(),
+            record: length.saturating_sub(1),
+            time: self.time,
+            action,
+            repeats,
+            about: None,
+        }
     }
 
     fn row(&self, span: SpanId) -> Result<&Row, Fault> {

@@ -108,8 +108,8 @@ pub struct Contents {
     pub(crate) names: Names,
     /// The spans of each protected lane: what an action requires is asked before each (rule R17).
     pub(crate) protected: BTreeMap<u16, BTreeSet<SpanId>>,
-    /// Attempts of this episode that its log has no ending of.
-    pub(crate) unsettled: BTreeMap<(Digest, u64), Intent>,
+    /// Attempts of this episode that its log has no ending of, each with why that is, where it is known.
+    pub(crate) unsettled: BTreeMap<(Digest, u64), (Intent, Option<String>)>,
 }
 
 /// Where a summary comes from (rule R5).

@@ -43,6 +43,10 @@ fn action_impl(head: &Head, bounded: &Generics, act: &Act, state: &Type, failed:
     let check = act.check.as_ref().filter(|_| !failed).map(|path| {
         quote_spanned!(here(path.span())=> fn check(&self, _h: &_k::Held<'_>) -> _k::Checked { #path(self, _h) })
     });
+    let describe = act.describe.as_ref().filter(|_| !failed).map(|path| {
+        let words = quote_spanned!(here(path.span())=> _k::described(#path(self)));
+        quote!(fn describe(&self) -> _k::Described { #words })
+    });
     quote! {
         #[automatically_derived]
         impl #generics _k::Action for #ident #arguments #bounds {
@@ -52,6 +56,7 @@ fn action_impl(head: &Head, bounded: &Generics, act: &Act, state: &Type, failed:
             const NAME: _k::Str = #name;
             const REQUIRES: &'static [_k::Requirement] = &[#(#requires),*];
             #check
+            #describe
         }
     }
 }

@@ -104,4 +104,5 @@ pub(super) struct Act {
     pub(super) consent: Option<Ident>,
     pub(super) name: Option<LitStr>,
     pub(super) check: Option<Path>,
+    pub(super) describe: Option<Path>,
 }

@@ -12,7 +12,7 @@ use crate::{
     parse::{entries, library, list, once, value},
 };
 
-const ACTION_KEYS: &[&str] = &["state", "requires", "destructive", "consent", "name", "check", "crate"];
+const ACTION_KEYS: &[&str] = &["state", "requires", "destructive", "consent", "name", "check", "describe", "crate"];
 const TYPE_KEYS: &[&str] = &["crate"];
 const FIELD_KEYS: &[&str] = &["skip", "with", "name"];
 const VARIANT_KEYS: &[&str] = &["name"];
@@ -94,6 +94,11 @@ fn action_attr(attr: &Attribute, head: &mut Head, act: &mut Act, errors: &mut Er
                 value(key, input, "`check = agrees`", &name)?;
                 let path = input.call(Path::parse_mod_style)?;
                 once(&mut act.check, path, key, &name, errors);
+            }
+            "describe" => {
+                value(key, input, "`describe = in_words`", &name)?;
+                let path = input.call(Path::parse_mod_style)?;
+                once(&mut act.describe, path, key, &name, errors);
             }
             _ => library(&mut head.library, key, input, &name, errors)?,
         }

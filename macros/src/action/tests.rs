@@ -124,7 +124,8 @@ fn an_action_is_a_struct_with_named_fields_or_none() {
 
 #[test]
 fn action_keys() {
-    let expected = "expected one of: `state`, `requires`, `destructive`, `consent`, `name`, `check`, `crate`";
+    let expected =
+        "expected one of: `state`, `requires`, `destructive`, `consent`, `name`, `check`, `describe`, `crate`";
     let lanes = "`Drop`: `requires` takes a list, as `requires(schema, target)`";
     let name = "`Drop`: `name` takes a text, as `name = \"alter_column\"`";
     let agent = quote!(state = Agent);
@@ -154,6 +155,8 @@ fn action_keys() {
     is(keys(quote!(#agent, name = "a", name = "b")), ["`Drop` has `name` twice: keep one"]);
     is(keys(quote!(#agent, check)), ["`Drop`: `check` takes a value, as `check = agrees`"]);
     is(keys(quote!(#agent, check = a, check = b)), ["`Drop` has `check` twice: keep one"]);
+    is(keys(quote!(#agent, describe)), ["`Drop`: `describe` takes a value, as `describe = in_words`"]);
+    is(keys(quote!(#agent, describe = a, describe = b)), ["`Drop` has `describe` twice: keep one"]);
     is(keys(quote!(#agent, crate)), ["`Drop`: `crate` takes a value, as `crate = path::to::keepspan`"]);
     is(
         action_errors(quote!(

@@ -56,9 +56,9 @@ use crate::Digest;
 /// By hand, write what stands for the value, once: `self.path.to_lowercase().canonical(form)`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no canonical form, so no signature can be made of it",
-    label = "`#[signature(skip)]` leaves out a clock or a nonce; `#[signature(with = path)]` gives the field a form",
-    note = "a type of your own takes `#[derive(Canonical)]`",
-    note = "a repeated request is known by its signature, so what differs each time must not be part of it"
+    label = "a type of your own takes `#[derive(Canonical)]`; a field of another takes `#[signature(with = form)]`",
+    note = "`form` is a function from the field, by reference, to what has a form: `fn form(path: &PathBuf) -> String`",
+    note = "what differs each time, as a clock or a nonce, is no part of the request: `#[signature(skip)]`"
 )]
 pub trait Canonical {
     /// Writes the form.
