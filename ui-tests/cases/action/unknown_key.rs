@@ -1,4 +1,4 @@
-//@ action - `Drop` has an unknown key `destroys`, expected one of: `state`, `requires`, `destructive`, `consent`, `name`, `check`, `crate`
+//@ action - `Drop` has an unknown key `destroys`, expected one of: `state`, `requires`, `destructive`, `consent`, `name`, `check`, `describe`, `crate`
 use keepspan::{Action, ContextState, Spans};
 
 #[derive(ContextState)]
