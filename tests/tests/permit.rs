@@ -999,7 +999,7 @@ fn any_error_is_a_failure_and_json_is_an_outcome() -> Outcome {
     let (mut window, _) = ready(memory(), "e")?;
     let boxed: Box<dyn std::error::Error + Send + Sync> = "offline".into();
     let write = Write::to("a");
-    let failed = window.permit(&write)?.fresh()?.run(|_| Err::<String, _>(boxed).map_err(Failure::without_effect));
+    let failed = window.permit(&write)?.fresh()?.run(|_| Err::<String, _>(Failure::without_effect(boxed)));
     assert_eq!(failed.map_err(|error| error.to_string()), Err("`write` failed without effect: offline".to_owned()));
     let write = Write::to("b");
     let failed = window.permit(&write)?.fresh()?.run(|_| Ok::<_, Failure>(std::fs::read("/no/such/file")?));
