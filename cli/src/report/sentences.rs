@@ -65,11 +65,11 @@ fn uncertain(story: &Story) -> Option<Sentence> {
     if more > 0 {
         names.push(format!("{} more", count(number(more))));
     }
-    let are = if open.len() == 1 { "is" } else { "are" };
+    let (are, each) = if open.len() == 1 { ("is", "It") } else { ("are", "Each") };
     let attempts = several(number(open.len()), "attempt");
     let names = names.join(", ");
     let text = format!(
-        "{attempts} {are} uncertain: {names}. Each may have taken effect: ask the system that it went to, and settle it."
+        "{attempts} {are} uncertain: {names}. {each} may have taken effect: ask the system that it went to, and settle it."
     );
     (!open.is_empty()).then(|| grave(text))
 }
