@@ -50,6 +50,9 @@ pub enum Command {
         source: Source,
     },
     /// List what the agent did to the world, and what nobody knows whether it did
+    ///
+    /// These are the attempts of the episode's own log, as that log knows them: another episode may have settled one that
+    /// is uncertain here.
     #[command(after_help = "Example: keepspan actions run.db | grep uncertain")]
     Actions {
         #[command(flatten)]

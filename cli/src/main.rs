@@ -1,6 +1,7 @@
 //! `keepspan`: answers what an agent knew, from its store. `keepspan --help` lists the commands and the exit codes.
 
 mod args;
+mod attempts;
 mod commands;
 mod failure;
 mod output;

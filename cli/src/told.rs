@@ -9,6 +9,7 @@ use keepspan::{
 use serde_json::Value;
 
 use crate::{
+    attempts::which,
     report::story::MarkKind,
     words::{count, ids, several, signed},
 };
@@ -121,31 +122,32 @@ fn happening(happening: &Happening) -> Option<Told> {
 
 /// What became of an action, and on what it was begun.
 fn action(happening: &Happening) -> Option<Told> {
-    let attempt = |number: u64| if number > 1 { format!(" (attempt {number})") } else { String::new() };
     Some(match happening {
-        Happening::Intended { action, attempt: number, evidence, consent, repeats, lossy, .. } => {
+        Happening::Intended { action, signature, attempt: number, evidence, consent, repeats, lossy, .. } => {
             let evidence = (!evidence.is_empty()).then(|| format!(", justified by {}", numbers(evidence)));
             let consent = consent.map(|span| format!(", with consent in {span}"));
             let repeats = repeats.as_ref().map(|reason| format!("; repeated: {reason}"));
             let lossy = lossy.as_ref().map(|reason| format!("; on a lossy window: {reason}"));
             let more: String = [evidence, consent, repeats, lossy].into_iter().flatten().collect();
-            told(MarkKind::Change, format!("`{action}` begins{}{more}", attempt(*number)))
+            told(MarkKind::Acted, format!("`{action}` begins ({}){more}", which(*signature, *number)))
         }
-        Happening::Done { action, attempt: number, how, .. } => {
+        Happening::Done { action, signature, attempt: number, how, .. } => {
             let how = how.as_ref().map(|how| format!(", as was found out: {how}")).unwrap_or_default();
-            told(MarkKind::Change, format!("`{action}` was done{}{how}", attempt(*number)))
+            told(MarkKind::Acted, format!("`{action}` was done ({}){how}", which(*signature, *number)))
         }
-        Happening::Failed { action, attempt: number, why, refused, shown_in, .. } => {
+        Happening::Failed { action, signature, attempt: number, why, refused, shown_in, .. } => {
             let what = if *refused { "was refused" } else { "failed without effect" };
             let span = shown_in.map(|span| format!(" ({span})")).unwrap_or_default();
-            told(MarkKind::Refusal, format!("`{action}` {what}{}: {why}{span}", attempt(*number)))
+            told(MarkKind::Failed, format!("`{action}` {what} ({}): {why}{span}", which(*signature, *number)))
         }
-        Happening::NotDone { action, attempt: number, how, .. } => {
-            told(MarkKind::Change, format!("`{action}` was not done{}, as was found out: {how}", attempt(*number)))
-        }
-        Happening::Doubted { action, attempt: number, why, .. } => {
-            told(MarkKind::Refusal, format!("`{action}` may have taken effect{}: {why}", attempt(*number)))
-        }
+        Happening::NotDone { action, signature, attempt: number, how, .. } => told(
+            MarkKind::Failed,
+            format!("`{action}` was not done ({}), as was found out: {how}", which(*signature, *number)),
+        ),
+        Happening::Doubted { action, signature, attempt: number, why, .. } => told(
+            MarkKind::Uncertain,
+            format!("`{action}` may have taken effect ({}): {why}", which(*signature, *number)),
+        ),
         _ => return None,
     })
 }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use keepspan::Digest;
+
 /// `12,345`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -52,6 +54,11 @@ pub fn duration(ms: u64) -> String {
         (0, minutes, _) => format!("{minutes} min"),
         (hours, minutes, _) => format!("{} h {minutes} min", count(hours)),
     }
+}
+
+/// The first eight digits of a digest.
+pub fn short(digest: Digest) -> String {
+    format!("{:.8}", digest.to_string())
 }
 
 /// Text from a store with what would act on a terminal or reorder a line made visible: `\u{1b}`. Line ends and tabs

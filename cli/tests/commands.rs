@@ -5,7 +5,7 @@
 mod common;
 
 use common::{BYTES, HOSTILE, Migration, Outcome, SECRET, binary, empty, keepspan, made, made_twice, named};
-use keepspan::{Abandonment, Action as _, Episode, Failure, NewSpan, Window};
+use keepspan::{Abandonment, Action as _, Episode, Failure, NewSpan, Override, Permission, Window};
 use serde_json::Value;
 
 /// A line of `export`, by its event.
@@ -19,6 +19,9 @@ fn every_command_has_help_with_an_example() -> Outcome {
     let help = keepspan(["--help"])?;
     assert_eq!(help.code, Some(0));
     assert!(help.out.contains("Exit codes: 0 fine; 1 a fault was found"), "{}", help.out);
+    let actions = keepspan(["actions", "--help"])?.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(actions.contains("the episode's own log"), "{actions}");
+    assert!(actions.contains("another episode may have settled one"), "{actions}");
     for command in ["episodes", "log", "actions", "at", "show", "tombstone", "recall", "verify", "export", "report"] {
         let help = keepspan([command, "--help"])?;
         assert!(help.out.contains(&format!("Example: keepspan {command} run.db")), "{}", help.out);
@@ -60,35 +63,115 @@ struct DropColumn {
     column: &'static str,
 }
 
+/// A store with an attempt that was done, repeated by override, failed, was refused, timed out with a hostile reason, and
+/// one whose process ended.
+fn acted() -> Outcome<(common::Made, [DropColumn; 5])> {
+    let made = empty()?;
+    let mut window = Window::<Migration, _>::open(keepspan::store::open(&made.file)?, Episode::new("e", "p"))?;
+    window.lanes().route(NewSpan::tool("describe_table", "a, b, c, d and e"))?;
+    let requests = ["a", "b", "c", "d", "e"].map(|column| DropColumn { column });
+    let [a, b, c, d, e] = &requests;
+    window.permit(a)?.fresh()?.run(|_| Ok::<_, Failure>("dropped a"))?;
+    let Permission::Done(done) = window.permit(a)? else { return Err("it was done".into()) };
+    let again =
+        done.repeat(Override::because(format!("it came back {HOSTILE}"))?).map_err(|denied| denied.to_string())?;
+    again.run(|_| Ok::<_, Failure>("dropped a"))?;
+    let refused = Failure::without_effect("b is a key");
+    assert!(window.permit(b)?.fresh()?.run(|_| Err::<String, _>(refused)).is_err());
+    let unknown = Failure::unknown(format!("timed out {HOSTILE}"));
+    assert!(window.permit(c)?.fresh()?.run(|_| Err::<String, _>(unknown)).is_err());
+    window.note_failure(d, Failure::refused("the user said no"))?;
+    let running = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        window.permit(e)?.fresh()?.run(|_| -> Result<String, Failure> { std::panic::resume_unwind(Box::new(())) })?;
+        Ok::<_, Box<dyn std::error::Error>>(())
+    }));
+    assert!(running.is_err(), "it ended before its outcome was on record");
+    drop(window);
+    Ok((made, requests))
+}
+
 #[test]
 fn actions_are_listed_and_the_uncertain_ones_stand_out() -> Outcome {
-    let folder = tempfile::tempdir()?;
-    let file = folder.path().join("run.db");
-    let store = keepspan::store::open(&file)?;
-    let mut window = Window::<Migration, _>::open(store, Episode::new("e", "p"))?;
-    window.lanes().route(NewSpan::tool("describe_table", "a, b and c"))?;
-    let requests = ["a", "b", "c", "d"].map(|column| DropColumn { column });
-    window.permit(&requests[0])?.fresh()?.run(|_| Ok::<_, Failure>("dropped a"))?;
-    let refused = Failure::without_effect("b is a key");
-    assert!(window.permit(&requests[1])?.fresh()?.run(|_| Err::<String, _>(refused)).is_err());
-    assert!(window.permit(&requests[2])?.fresh()?.run(|_| Err::<String, _>(Failure::unknown("timed out"))).is_err());
-    window.note_failure(&requests[3], Failure::refused("the user said no"))?;
-    drop(window);
-    let made = common::Made { folder, file };
+    let (made, requests) = acted()?;
     let listed = made.run("actions", &[])?;
-    let states: Vec<_> = listed.out.lines().filter_map(|line| line.split_once("DropColumn  ")).map(|of| of.1).collect();
+    assert!(!listed.out.contains('\u{1b}'), "a reason acts on no terminal");
+    let states: Vec<_> = listed.out.lines().filter_map(|line| line.split_once("  DropColumn")).map(|of| of.1).collect();
+    let hostile = HOSTILE.replace('\u{1b}', "\\u{1b}");
     let expected = [
-        "done",
-        "failed without effect: b is a key",
-        "uncertain: it may have taken effect: timed out",
-        "refused: the user said no",
+        "  done",
+        &format!(" (attempt 2)  done; repeated: it came back {hostile}"),
+        "  failed without effect: b is a key",
+        &format!("  uncertain: it may have taken effect: timed out {hostile}"),
+        "  refused: the user said no",
+        "  uncertain: no outcome is on record; its process stopped, its future was dropped, or it runs now",
     ];
     assert_eq!(states, expected, "{}", listed.out);
     let json = made.run("actions", &["--json"])?.json()?;
-    assert_eq!(json[0][2]["state"], "uncertain");
+    assert_eq!(json[0][3]["state"], "uncertain");
     assert_eq!(json[0][0]["signature"], requests[0].signature().to_string());
+    Ok(())
+}
+
+#[test]
+fn the_log_tells_attempts_apart() -> Outcome {
+    let (made, requests) = acted()?;
+    let [a, _, _, d, e] = requests.map(|request| request.signature().to_string()[..8].to_owned());
     let log = made.run("log", &[])?.out;
-    assert!(log.contains("`DropColumn` was refused: the user said no"), "{log}");
+    for said in [
+        format!("`DropColumn` begins ({a})"),
+        format!("`DropColumn` begins ({a}, attempt 2)"),
+        format!("`DropColumn` was done ({a}, attempt 2)"),
+        format!("`DropColumn` was refused ({d}): the user said no"),
+        format!("`DropColumn` begins ({e})"),
+    ] {
+        assert!(log.contains(&said), "{said}: {log}");
+    }
+    Ok(())
+}
+
+/// The rows of the table of actions, as text.
+fn rows(html: &str) -> Vec<Vec<String>> {
+    let section = html.split_once("<h2>Actions</h2>").and_then(|(_, rest)| rest.split_once("</section>"));
+    let body = section.and_then(|(section, _)| section.split_once("<tbody>")).map_or("", |(_, body)| body);
+    let text =
+        |cell: &str| cell.split_once('>').map_or("", |(_, rest)| rest.split("</td>").next().unwrap_or("")).to_owned();
+    body.split("<tr>").skip(1).map(|row| row.split("<td").skip(1).map(text).collect()).collect()
+}
+
+#[test]
+fn the_report_tells_actions_from_passes() -> Outcome {
+    let (made, requests) = acted()?;
+    let page = made.folder.path().join("out.html");
+    assert_eq!(made.run("report", &["-o", page.to_str().unwrap_or_default()])?.code, Some(0));
+    let html = std::fs::read_to_string(&page)?;
+    let digits = requests.map(|request| request.signature().to_string()[..8].to_owned());
+    let [a, b, c, d, e] = &digits;
+    assert!(!html.contains("A pass was refused"), "no pass was tried");
+    let said = html.split_once("<ul class=\"said\">").ok_or("it has sentences")?.1;
+    let first = format!("<li class=\"grave\">2 attempts are uncertain: `DropColumn` ({c}), `DropColumn` ({e}). ");
+    assert!(said.starts_with(&first), "{said:.200}");
+    let counted =
+        "6 attempts at actions: 2 done, 1 failed without effect, 1 refused, 2 uncertain; 1 repeated by override.";
+    assert!(said.contains(counted), "{said:.900}");
+    let rows = rows(&html);
+    let of = |at: usize| rows.iter().map(|row| row[at].as_str()).collect::<Vec<_>>();
+    assert_eq!(of(2), [a, a, b, c, d, e]);
+    assert_eq!((of(3), of(4)), (vec!["DropColumn"; 6], vec!["1", "2", "1", "1", "1", "1"]));
+    assert!(of(1).iter().all(|time| time.ends_with(" UTC")), "{rows:?}");
+    let states = of(5);
+    assert!(states[1].starts_with("done; repeated: it came back &lt;/script&gt;"), "{states:?}");
+    assert!(states[3].starts_with("uncertain: it may have taken effect: timed out &lt;/script&gt;"), "{states:?}");
+    assert!(states[5].starts_with("uncertain: no outcome is on record"), "{states:?}");
+    // One for each: that of the attempt whose process ended is where it began.
+    let marks = |class: &str| {
+        html.split_once(&format!("<div class=\"row {class}\">"))
+            .map_or(0, |(_, row)| row.split("</div>").next().unwrap_or_default().matches("title=").count())
+    };
+    assert_eq!(["acted", "failed", "uncertain", "refusal"].map(marks), [7, 2, 2, 0]);
+    assert!(!html.contains("<img") && !html.contains("onerror=\"") && !html.contains('\u{1b}'));
+    assert_eq!((html.matches("<script").count(), html.matches("</script").count()), (1, 1));
+    let json = made.run("report", &["--json"])?.json()?;
+    assert_eq!(json[0]["actions"], made.run("actions", &["--json"])?.json()?[0]);
     Ok(())
 }
 

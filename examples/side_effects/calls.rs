@@ -1,4 +1,4 @@
-//! Recorded conversations: what was said, what was read, and each write call with what the airline answered then.
+//! Conversations, recorded or made up: what was said, what was read, and each write call.
 //!
 //! From the corpus: `tau-bench` (calls as OpenAI Chat has them) and `tau2-bench` (arguments as objects). A call's id is not
 //! unique there, so a result belongs to the newest call of its id that has none yet.
@@ -26,6 +26,8 @@ pub const WRITES: [&str; 7] = [
 /// Conversations of one origin.
 pub struct Source {
     pub name: &'static str,
+    /// Whether an agent made these calls; or they are made up.
+    pub recorded: bool,
     pub conversations: Vec<Conversation>,
 }
 
@@ -93,6 +95,7 @@ pub fn corpus(folder: &Path) -> Result<Vec<Source>> {
         };
         Ok::<_, anyhow::Error>(Source {
             name,
+            recorded: true,
             conversations: list.iter().enumerate().map(read).collect::<Result<_>>()?,
         })
     };

@@ -17,12 +17,12 @@ use crate::{
 /// The tokens that the agent's memory may take, four bytes each, beside what never leaves.
 pub const BUDGET: u64 = 2_000;
 
-/// How the recorded calls are sent.
+/// How the calls of a conversation are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Each as it is recorded.
-    Recorded,
+    /// Every one as it comes.
+    Every,
     /// By an agent that looks into its list of messages first.
     List,
     /// On keepspan's permits.
@@ -30,7 +30,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub const ALL: [Self; 3] = [Self::Recorded, Self::List, Self::Keepspan];
+    pub const ALL: [Self; 3] = [Self::Every, Self::List, Self::Keepspan];
 }
 
 /// What a process is to do.
@@ -41,7 +41,7 @@ pub struct Job {
     pub faults: Faults,
 }
 
-/// What became of the calls that were not sent, and of the agent's memory.
+/// What became of the calls that were not sent or not answered, and of the agent's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Done before: the outcome of then was given.
@@ -50,6 +50,8 @@ pub struct Tally {
     pub refused: u64,
     /// What it depends on was not to be had.
     pub denied: u64,
+    /// No answer came, whatever had become of the call.
+    pub unanswered: u64,
     /// Spans that left the window, or messages that left the list.
     pub left: u64,
 }
@@ -64,7 +66,7 @@ pub struct Progress {
     pub list: Vec<(String, u64)>,
 }
 
-/// An agent that recorded turns are given to.
+/// An agent that the turns of a conversation are given to.
 pub trait Agent {
     /// Takes in what was said or read.
     fn takes(&mut self, turn: &Turn, progress: &mut Progress) -> Result<()>;
@@ -80,7 +82,7 @@ pub fn work(folder: &Path) -> Result<()> {
     let mut progress: Progress = load(&at)?.unwrap_or_default();
     let line = Line::open(&folder.join("airline.db"), &job.conversation, job.faults)?;
     let mut agent: Box<dyn Agent> = match job.mode {
-        Mode::Recorded => Box::new(Plain { remembers: false }),
+        Mode::Every => Box::new(Plain { remembers: false }),
         Mode::List => Box::new(Plain { remembers: true }),
         Mode::Keepspan => Box::new(Kept::open(&folder.join("agent.db"))?),
     };
@@ -96,7 +98,7 @@ pub fn work(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Why a request that was done is wanted once more: the recording says so, or what it did does not stand any more.
+/// Why a request that was done is wanted once more: the conversation says so, or what it did does not stand any more.
 pub fn wanted_again(at: usize, write: &Write, line: &Line) -> Result<Option<String>> {
     let effects = line.airline.effects()?;
     let undone = || Some(format!("undone since by `{}`", latest(&effects, &write.request)?.1?.request.tool));

@@ -124,7 +124,7 @@ impl Kept {
                 Ok(done) => return Ok(Reply::Done(done.text().unwrap_or_default().to_owned())),
                 Err(RunError::Failed { why, .. }) => return Ok(Reply::Failed(why)),
                 // What became of it is asked on the next round.
-                Err(RunError::Uncertain { .. }) => {}
+                Err(RunError::Uncertain { .. }) => tally.unanswered = tally.unanswered.saturating_add(1),
                 Err(error) => return Err(error.into()),
             }
         }

@@ -1,4 +1,4 @@
-//! Conversations of our own, for those who do not have the corpus: made up, in the shape of the recorded ones.
+//! Made-up conversations in the shape of recorded ones, for those who do not have the corpus.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,11 @@ const STORM: usize = 94;
 
 /// Five conversations, each with one way to do a thing twice.
 pub fn source() -> Source {
-    Source { name: "own", conversations: vec![storm(), balance(), asked_again(), undone(), forgotten()] }
+    Source {
+        name: "made-up",
+        recorded: false,
+        conversations: vec![storm(), balance(), asked_again(), undone(), forgotten()],
+    }
 }
 
 fn storm() -> Conversation {

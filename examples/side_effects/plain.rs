@@ -35,6 +35,7 @@ impl Agent for Plain {
         }
         let mut answer = line.send(at, write, &write.request, None)?;
         if matches!(answer, Answer::TimedOut) {
+            progress.tally.unanswered = progress.tally.unanswered.saturating_add(1);
             answer = line.send(at, write, &write.request, None)?;
         }
         match answer {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
+    fmt::{Display, Write as _},
 };
 
 use keepspan::Signature;
@@ -15,10 +15,10 @@ use crate::{
     service::{Effect, latest},
 };
 
-/// From how many identical calls on a recording has a storm.
+/// From how many identical calls on a conversation has a storm.
 const STORM: usize = 10;
 
-/// Of the effects that a recording has with no fault, those that are wanted: not one whose request had taken effect before,
+/// Of the effects that a conversation has with no fault, those that are wanted: not one whose request had taken effect before,
 /// if that still stood, unless the customer asked for it twice.
 pub fn wanted<'a>(undisturbed: &'a [Effect], conversation: &Conversation) -> Vec<&'a Effect> {
     let again: BTreeSet<_> = conversation.writes().filter(|(_, it)| it.again.is_some()).map(|(at, _)| at).collect();
@@ -59,6 +59,10 @@ pub struct Figures {
     pub refused: u64,
     pub denied: u64,
     pub permits: Permits,
+    /// Requests that reached the airline for a call that had reached it before: no answer to the first came.
+    pub again: u64,
+    /// Calls to which no answer came, the process being alive.
+    pub unanswered: u64,
     /// Conversations whose effects are not those that were wanted, in their order.
     pub astray: u64,
 }
@@ -83,6 +87,8 @@ impl Figures {
             (&mut self.repeats, repeats),
             (&mut self.corrected, corrected(conversation, effects, rejected)),
             (&mut self.rejected, count(rejected.len())),
+            (&mut self.again, again(effects, rejected)),
+            (&mut self.unanswered, tally.unanswered),
             (&mut self.given_back, tally.given_back),
             (&mut self.refused, tally.refused),
             (&mut self.denied, tally.denied),
@@ -109,6 +115,12 @@ fn requests<'a>(effects: impl IntoIterator<Item = &'a Effect>) -> BTreeMap<Signa
     requests
 }
 
+/// How many requests arrived for a turn that one had arrived for.
+fn again(effects: &[Effect], rejected: &[usize]) -> u64 {
+    let arrived = || effects.iter().map(|effect| effect.turn).chain(rejected.iter().copied());
+    count(arrived().count()).saturating_sub(count(arrived().collect::<BTreeSet<_>>().len()))
+}
+
 /// Turns that took effect after another request of the same tool was rejected.
 fn corrected(conversation: &Conversation, effects: &[Effect], rejected: &[usize]) -> u64 {
     let rejected: BTreeSet<_> = rejected.iter().collect();
@@ -122,12 +134,12 @@ fn corrected(conversation: &Conversation, effects: &[Effect], rejected: &[usize]
     count(effects.iter().filter(corrects).map(|effect| effect.turn).collect::<BTreeSet<_>>().len())
 }
 
-/// A request that is recorded over and over.
+/// A request that comes over and over.
 #[derive(Clone, Debug, Serialize)]
 pub struct Storm {
     pub conversation: String,
     pub tool: String,
-    /// How often it is recorded.
+    /// How often it comes.
     pub calls: usize,
     /// How often it took effect, by mode.
     pub effects: [u64; 3],
@@ -137,30 +149,35 @@ pub struct Storm {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Compared {
     pub source: &'static str,
+    /// Whether an agent made the calls; or they are made up.
+    pub recorded: bool,
     pub conversations: u64,
     pub calls: u64,
     /// The effects that are wanted.
     pub wanted: u64,
-    /// Those beyond, that the recording has with no fault.
+    /// Those beyond, with no fault and every call sent.
     pub doubled: u64,
-    pub recorded: Figures,
+    /// What the airline rejects then.
+    pub rejected: u64,
+    pub every: Figures,
     pub list: Figures,
     pub keepspan: Figures,
     pub storms: Vec<Storm>,
 }
 
 impl Compared {
-    /// Adds a conversation: the effects that are wanted of it, how many more the recording has, and what each mode came to.
-    pub fn add(&mut self, conversation: &Conversation, wanted: &[&Effect], doubled: usize, modes: &[Came; 3]) {
+    /// Adds a conversation: what it comes to with no fault, the effects that are wanted of that, and what each mode came to.
+    pub fn add(&mut self, conversation: &Conversation, undisturbed: &Came, wanted: &[&Effect], modes: &[Came; 3]) {
         for (sum, more) in [
             (&mut self.conversations, 1),
             (&mut self.calls, conversation.writes().count()),
             (&mut self.wanted, wanted.len()),
-            (&mut self.doubled, doubled),
+            (&mut self.doubled, undisturbed.effects.len().saturating_sub(wanted.len())),
+            (&mut self.rejected, undisturbed.rejected.len()),
         ] {
             *sum = sum.saturating_add(count(more));
         }
-        for (figures, came) in [&mut self.recorded, &mut self.list, &mut self.keepspan].into_iter().zip(modes) {
+        for (figures, came) in [&mut self.every, &mut self.list, &mut self.keepspan].into_iter().zip(modes) {
             figures.add(conversation, wanted, came);
         }
         self.storms.extend(storms(conversation, modes));
@@ -209,42 +226,71 @@ fn count(number: usize) -> u64 {
 /// What a row of the table counts.
 type Counts = fn(&Figures) -> u64;
 
-const ROWS: [(&str, Counts); 16] = [
+const ROWS: [(&str, Counts); 18] = [
     ("processes killed in a call", |of| of.kills),
+    ("answers lost", |of| of.unanswered),
     ("spans or messages that left memory", |of| of.left),
-    ("effects", |of| of.effects),
+    ("calls sent again that had arrived", |of| of.again),
+    ("effects (1)", |of| of.effects),
     ("  duplicates", |of| of.duplicates),
     ("  repeats that were wanted", |of| of.repeats),
     ("  in place of a rejected request", |of| of.corrected),
+    ("rejected by the airline (2)", |of| of.rejected),
+    ("not sent: done before (3)", |of| of.given_back),
+    ("not sent: failed, and nothing changed (4)", |of| of.refused),
+    ("not sent: denied for good (5)", |of| of.denied),
     ("wanted and never done", |of| of.missing),
-    ("rejected by the airline", |of| of.rejected),
-    ("not sent: done before", |of| of.given_back),
-    ("not sent: failed, and nothing changed", |of| of.refused),
     ("attempts since what it failed under changed", |of| of.permits.retried),
     ("attempts by override, each with its reason", |of| of.permits.overridden),
     ("uncertain, settled as done", |of| of.permits.settled_done),
     ("uncertain, settled as not done", |of| of.permits.settled_not_done),
     ("spans brought back for a permit", |of| of.permits.brought_back),
-    ("denied for good", |of| of.denied),
 ];
 
 /// The table for reading.
 pub fn table(all: &[Compared]) -> String {
     let mut page = String::new();
-    for Compared { source, conversations, calls, wanted, doubled, recorded, list, keepspan, storms } in all {
+    for Compared { source, recorded, conversations, calls, wanted, doubled, rejected, every, list, keepspan, storms } in
+        all
+    {
+        let kind = if *recorded { "recorded" } else { "in the shape of recorded ones" };
+        let _ = writeln!(page, "{source}: {calls} write calls in {conversations} conversations, {kind}");
         let _ = writeln!(
             page,
-            "{source}: {conversations} conversations, {calls} write calls, {wanted} effects wanted, {doubled} more recorded"
+            "with no fault: {wanted} effects that are wanted + {doubled} that repeat one + {rejected} rejected = {calls} calls\n"
         );
-        let _ = writeln!(page, "  {:<52} {:>11} {:>11} {:>11}", "", "as recorded", "with a list", "keepspan");
+        line(&mut page, "", ["every call", "with a list", "keepspan"]);
         for (what, of) in &ROWS {
-            let _ = writeln!(page, "  {what:<52} {:>11} {:>11} {:>11}", of(recorded), of(list), of(keepspan));
+            line(&mut page, what, [of(every), of(list), of(keepspan)]);
         }
-        for Storm { conversation, tool, calls, effects: [recorded, list, keepspan] } in storms {
-            let what = format!("{calls} x {tool} in {conversation}");
-            let _ = writeln!(page, "  {what:<52} {recorded:>11} {list:>11} {keepspan:>11}");
+        for Storm { conversation, tool, calls, effects } in storms {
+            line(&mut page, &format!("effects of {calls} x {tool}, {conversation}"), *effects);
         }
-        page.push('\n');
+        let _ = writeln!(page, "  (1) to (5) add up to the {calls} calls and those sent again");
+        let Figures { kills, unanswered, permits: Permits { settled_done, settled_not_done, .. }, .. } = keepspan;
+        let _ = writeln!(
+            page,
+            "  keepspan: {kills} kills and {unanswered} lost answers left {} attempts uncertain; the airline, asked, had {settled_done} of them\n",
+            settled_done.saturating_add(*settled_not_done)
+        );
     }
     page
+}
+
+/// The last word, as the exit code has it.
+pub fn verdict(all: &[Compared], kept: bool) -> String {
+    let sum = |of: fn(&Compared) -> u64| all.iter().map(of).fold(0, u64::saturating_add);
+    let [wanted, every, list] = [sum(|of| of.wanted), sum(|of| of.every.duplicates), sum(|of| of.list.duplicates)];
+    match kept {
+        true => format!(
+            "As expected: with keepspan each of the {wanted} wanted effects happened once, and no other.\n\
+             Sending every call had {every} effects too many, looking into a list of messages {list}."
+        ),
+        false => "NOT as expected: with keepspan not every wanted effect happened once and no other.".to_owned(),
+    }
+}
+
+fn line(page: &mut String, what: &str, modes: [impl Display; 3]) {
+    let [every, list, keepspan] = modes;
+    let _ = writeln!(page, "  {what:<52} {every:>12} {list:>12} {keepspan:>12}");
 }

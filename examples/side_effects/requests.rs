@@ -4,7 +4,7 @@ use keepspan::{Action, Canonical, ContextState, Signature, Spans};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A write call as it is recorded.
+/// A write call as a conversation has it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Request {
     pub tool: String,

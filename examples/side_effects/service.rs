@@ -25,13 +25,13 @@ const LEDGER: TableDefinition<'_, u64, &str> = TableDefinition::new("ledger");
 const REFERENCES: TableDefinition<'_, &str, u64> = TableDefinition::new("references");
 /// Requests that were rejected in their order: the turn of each.
 const REJECTED: TableDefinition<'_, u64, u64> = TableDefinition::new("rejected");
-/// Turns of the recording whose fault has happened.
+/// Turns of the conversation whose fault has happened.
 const STRUCK: TableDefinition<'_, u64, ()> = TableDefinition::new("struck");
 
 /// One write that took effect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Effect {
-    /// The turn of the recording that sent it: for measuring alone.
+    /// The turn of the conversation that sent it: for measuring alone.
     pub turn: usize,
     pub request: Request,
     /// The reservation that it made or changed.
@@ -195,7 +195,7 @@ fn decide(
     Ok(Ok((reservation, answer)))
 }
 
-/// A name for a new reservation: that of the recording, or one beside it where that is taken.
+/// A name for a new reservation: that of the conversation, or one beside it where that is taken.
 fn free(reservations: &Table<'_, &str, bool>, made: Option<&str>) -> Result<String> {
     let name = made.unwrap_or("BOOKED");
     if reservations.get(name)?.is_none() {

@@ -66,8 +66,27 @@ fn replay_loses_nothing_of_recorded_conversations() -> Outcome {
     Ok(())
 }
 
-/// What `side_effects` counts with keepspan and, as they are recorded, without.
+/// What `side_effects` counts with keepspan and, every call being sent, without.
 const COUNTED: [&str; 6] = ["effects", "duplicates", "missing", "rejected", "refused", "astray"];
+
+/// Every call is in one row, and so is every request that was sent for a call once more.
+fn adds_up(source: &serde_json::Value) -> Outcome {
+    let number = |of: &serde_json::Value| of.as_u64().ok_or("no number");
+    let sum = |of: &serde_json::Value, fields: &[&str]| {
+        fields.iter().map(|field| number(&of[*field])).sum::<Result<u64, _>>()
+    };
+    let calls = number(&source["calls"])?;
+    assert_eq!(sum(source, &["wanted", "doubled", "rejected"])?, calls, "{source}");
+    for mode in ["every", "list", "keepspan"] {
+        let came = &source[mode];
+        let rows = sum(came, &["effects", "rejected", "given_back", "refused", "denied"])?;
+        assert_eq!(rows, calls + number(&came["again"])?, "{mode}: {came}");
+    }
+    let kept = &source["keepspan"];
+    assert_eq!(sum(&kept["permits"], &["settled_done", "settled_not_done"])?, sum(kept, &["kills", "unanswered"])?);
+    assert_eq!(kept["again"], 0, "none is sent again that may have arrived");
+    Ok(())
+}
 
 #[test]
 fn side_effects_are_done_once() -> Outcome {
@@ -75,12 +94,14 @@ fn side_effects_are_done_once() -> Outcome {
     if corpus.is_none() {
         eprintln!("SKIPPED: the recorded ones, as KEEPSPAN_CORPUS is not set");
     }
+    let help = said(&example("side_effects", &["--help".as_ref()])?);
+    assert!(help.contains("made-up calls in the shape of recorded ones") && help.contains("Exit codes: 0 "), "{help}");
     let run = example("side_effects", &["--json".as_ref()])?;
     assert_eq!(run.status.code(), Some(0), "{}", said(&run));
     let sources: serde_json::Value = serde_json::from_slice(&run.stdout)?;
     let sources = sources.as_array().ok_or("no list")?;
     let expected = [
-        ("own", [127, 113, 0, 6, 0, 5], [14, 0, 0, 2, 2, 0], vec![(94, [95, 2, 1])]),
+        ("made-up", [127, 113, 0, 6, 0, 5], [14, 0, 0, 2, 2, 0], vec![(94, [95, 2, 1])]),
         ("tau-bench", [30, 13, 0, 29, 0, 7], [17, 0, 0, 17, 10, 0], vec![]),
         (
             "tau2-bench",
@@ -93,8 +114,10 @@ fn side_effects_are_done_once() -> Outcome {
     for (source, (name, plain, kept, storms)) in sources.iter().zip(expected) {
         assert_eq!(source["source"], name);
         let counted = |mode: &str| COUNTED.map(|what| source[mode][what].clone());
-        assert_eq!(counted("recorded"), plain, "{name}");
+        assert_eq!(counted("every"), plain, "{name}");
         assert_eq!(counted("keepspan"), kept, "{name}");
+        assert_eq!(source["recorded"], name != "made-up", "only what an agent did is called recorded");
+        adds_up(source)?;
         let met: Vec<_> = source["storms"].as_array().into_iter().flatten().collect();
         assert_eq!(met.len(), storms.len(), "{name}");
         for (storm, (calls, effects)) in met.into_iter().zip(storms) {

@@ -15,13 +15,16 @@ const POINTS: usize = 1_500;
 const APART: f64 = 0.2;
 
 /// The kinds of marks, by row: name in the legend and class.
-pub const ROWS: [(MarkKind, &str, &str); 7] = [
+pub const ROWS: [(MarkKind, &str, &str); 10] = [
     (MarkKind::Pass, "passes", "pass"),
-    (MarkKind::Refusal, "refused", "refusal"),
+    (MarkKind::Refusal, "passes refused", "refusal"),
     (MarkKind::Fallback, "fallbacks", "fallback"),
     (MarkKind::Left, "left", "left"),
     (MarkKind::Back, "came back", "back"),
     (MarkKind::Removed, "removed", "removed"),
+    (MarkKind::Acted, "actions", "acted"),
+    (MarkKind::Failed, "actions not done", "failed"),
+    (MarkKind::Uncertain, "uncertain", "uncertain"),
     (MarkKind::Change, "changes", "change"),
 ];
 

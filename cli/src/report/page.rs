@@ -11,12 +11,15 @@ use super::{
     sentences::{Weight, sentences},
     story::{Departure, Pass, Story, number},
 };
-use crate::words::{count, percent, plain, several, signed};
+use crate::{
+    attempts::Attempt,
+    words::{count, percent, plain, several, short, signed, time},
+};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Rows of the table at most, the latest; a browser takes seconds for more.
+/// Rows of a table at most, the latest; a browser takes seconds for more.
 const ROWS: usize = 2_000;
 
 /// The whole page. O(entries + spans).
@@ -39,6 +42,7 @@ pub fn page(story: &Story) -> String {
             body {
                 (head(story))
                 section { h2 { "Utilization" } (chart(story)) }
+                (actions(story))
                 (passes(story))
                 (departures(story))
                 @if !story.summaries.is_empty() {
@@ -87,6 +91,43 @@ fn tiles(story: &Story) -> Markup {
 
 fn tile(name: &str, value: &str) -> Markup {
     html! { div { dt { (name) } dd { (value) } } }
+}
+
+/// As the command `actions` lists them; one that is uncertain is shown however old it is.
+fn actions(story: &Story) -> Markup {
+    let rows = &story.actions;
+    let old = rows.len().saturating_sub(ROWS);
+    let shown = rows.iter().enumerate().filter(|(at, attempt)| *at >= old || attempt.is_uncertain());
+    html! {
+        @if !rows.is_empty() {
+            section {
+                h2 { "Actions" }
+                p.quiet { "Each attempt, by what this episode's own log knows: another episode may have settled one that is uncertain." }
+                @if old > 0 {
+                    p.quiet { "The latest " (count(number(ROWS))) " of " (count(number(rows.len()))) ", and all that are uncertain; `keepspan actions` lists all." }
+                }
+                div.wide.tall {
+                    table {
+                        thead { tr { th.number { "entry" } th { "time" } th { "signature" } th { "action" } th.number { "attempt" } th { "state" } } }
+                        tbody { @for (_, attempt) in shown { (attempt_row(attempt)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn attempt_row(attempt: &Attempt) -> Markup {
+    html! {
+        tr {
+            td.number { (attempt.record) }
+            td { @if let Some(ms) = attempt.time { (time(ms)) } }
+            td { (short(attempt.signature)) }
+            td { (attempt.action) }
+            td.number { (attempt.attempt) }
+            td.prose.bad[attempt.is_uncertain()] { (attempt.told()) }
+        }
+    }
 }
 
 fn passes(story: &Story) -> Markup {

@@ -9,9 +9,14 @@ use keepspan::{
 };
 
 use super::story::{
-    Departure, Limit, Lossy, Mark, Moment, Pass, PolicyAt, Removal, Source, State, Story, Summary, number,
+    Departure, Limit, Lossy, Mark, MarkKind, Moment, Pass, PolicyAt, Removal, Source, State, Story, Summary, number,
 };
-use crate::{commands, failure::Failure, told};
+use crate::{
+    attempts::{State as Ending, attempts, which},
+    commands,
+    failure::Failure,
+    told,
+};
 
 /// Tells what happened. Texts are read only from a store that is given.
 pub fn story_of(history: &History, name: String, texts: Option<&EmbeddedStore>) -> Result<Story, Failure> {
@@ -27,6 +32,7 @@ pub fn story_of(history: &History, name: String, texts: Option<&EmbeddedStore>) 
             turns: number(history.turns().len()),
             spans: history.entered(),
             resumed: history.resumed(),
+            actions: attempts(history),
             ..Story::default()
         },
     };
@@ -185,6 +191,22 @@ impl Reader<'_> {
         }
     }
 
+    /// An attempt without an outcome is uncertain since it began; no entry of its own says so.
+    fn open(&mut self) {
+        let moments = &mut self.story.moments;
+        for attempt in self.story.actions.iter().filter(|one| matches!(one.state, Ending::Uncertain { why: None })) {
+            let at = moments.binary_search_by_key(&attempt.record, |moment| moment.entry).ok();
+            if let Some(moment) = at.and_then(|at| moments.get_mut(at)) {
+                let what = format!(
+                    "`{}` ({}) has no outcome on record",
+                    attempt.action,
+                    which(attempt.signature, attempt.attempt)
+                );
+                moment.marks.push(Mark { kind: MarkKind::Uncertain, what });
+            }
+        }
+    }
+
     fn finish(mut self) -> Result<Story, Failure> {
         let mut departures: Vec<_> = std::mem::take(&mut self.departures).into_iter().collect();
         departures.sort_by_key(|(span, (entry, _))| (*entry, *span));
@@ -208,6 +230,7 @@ impl Reader<'_> {
             let turn = self.story.moments.iter().find(|moment| moment.entry >= since).map_or(0, |moment| moment.turn);
             self.story.lossy = Some(Lossy { turn, why });
         }
+        self.open();
         self.story.gaps.extend(told::gap(self.history));
         Ok(self.story)
     }

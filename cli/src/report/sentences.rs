@@ -1,7 +1,13 @@
 //! The top of the report: what happened, in plain sentences.
 
 use super::story::{MarkKind, Pass, State, Story, number};
-use crate::words::{count, duration, percent, several, signed, time};
+use crate::{
+    attempts::{Attempt, State as Ending, which},
+    words::{count, duration, percent, several, signed, time},
+};
+
+/// Uncertain attempts that are named; the table has all.
+const NAMED: usize = 3;
 
 /// How grave a sentence is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,18 +41,58 @@ fn grave(text: String) -> Sentence {
 
 /// What an on-call person should know first, in the order of the questions.
 pub fn sentences(story: &Story) -> Vec<Sentence> {
-    let mut said = vec![integrity(story)];
+    let mut said: Vec<_> = uncertain(story).into_iter().collect();
+    said.push(integrity(story));
     said.extend(story.gaps.iter().cloned().map(grave));
     said.push(run(story));
     if story.resumed > 0 {
         said.push(note(format!("It was resumed {}.", times(story.resumed))));
     }
+    said.extend(actions(story));
     said.extend(peak(story));
     said.push(passes(story));
     said.extend(refusals(story));
     said.extend(fallbacks(story));
     said.push(left(story));
     said
+}
+
+fn uncertain(story: &Story) -> Option<Sentence> {
+    let open: Vec<_> = story.actions.iter().filter(|attempt| attempt.is_uncertain()).collect();
+    let name = |attempt: &&Attempt| format!("`{}` ({})", attempt.action, which(attempt.signature, attempt.attempt));
+    let mut names: Vec<_> = open.iter().take(NAMED).map(name).collect();
+    let more = open.len().saturating_sub(NAMED);
+    if more > 0 {
+        names.push(format!("{} more", count(number(more))));
+    }
+    let (are, each) = if open.len() == 1 { ("is", "It") } else { ("are", "Each") };
+    let attempts = several(number(open.len()), "attempt");
+    let names = names.join(", ");
+    let text = format!(
+        "{attempts} {are} uncertain: {names}. {each} may have taken effect: ask the system that it went to, and settle it."
+    );
+    (!open.is_empty()).then(|| grave(text))
+}
+
+/// What became of the attempts; the numbers add up.
+fn actions(story: &Story) -> Option<Sentence> {
+    let of = |is: fn(&Attempt) -> bool| number(story.actions.iter().filter(|attempt| is(attempt)).count());
+    let became = [
+        (of(|attempt| matches!(attempt.state, Ending::Done { .. })), "done"),
+        (of(|attempt| matches!(attempt.state, Ending::Failed { .. })), "failed without effect"),
+        (of(|attempt| matches!(attempt.state, Ending::Refused { .. })), "refused"),
+        (of(|attempt| matches!(attempt.state, Ending::NotDone { .. })), "found not done"),
+        (of(Attempt::is_uncertain), "uncertain"),
+    ];
+    let became = became.into_iter().filter(|(attempts, _)| *attempts > 0);
+    let became: Vec<_> = became.map(|(attempts, what)| format!("{} {what}", count(attempts))).collect();
+    let attempts = several(number(story.actions.len()), "attempt");
+    let text = format!("{attempts} at actions: {}", became.join(", "));
+    let sentence = match of(|attempt| attempt.repeats.is_some()) {
+        0 => fine(format!("{text}.")),
+        repeats => note(format!("{text}; {} repeated by override.", count(repeats))),
+    };
+    (!became.is_empty()).then_some(sentence)
 }
 
 fn integrity(story: &Story) -> Sentence {

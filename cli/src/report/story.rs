@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::attempts::Attempt;
+
 /// One episode, from its log.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Story {
@@ -31,6 +33,8 @@ pub struct Story {
     pub summaries: Vec<Summary>,
     /// What was removed for good, oldest first.
     pub removals: Vec<Removal>,
+    /// Every attempt at an action, oldest first.
+    pub actions: Vec<Attempt>,
     /// Since when no claim may rest on the record being complete.
     pub lossy: Option<Lossy>,
     /// What is missing from the record, a sentence each.
@@ -80,6 +84,9 @@ pub enum MarkKind {
     Left,
     Back,
     Removed,
+    Acted,
+    Failed,
+    Uncertain,
     Change,
 }
 
