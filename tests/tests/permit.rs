@@ -920,3 +920,40 @@ fn what_was_settled_as_not_done_while_it_ran_is_done() -> Outcome {
     assert!(matches!(one.permit(&second)?, Permission::Done(done) if done.text() == Some("seen")));
     Ok(())
 }
+
+/// As above, and the next attempt begins just then.
+#[test]
+fn what_was_done_is_on_record_although_the_next_attempt_began_meanwhile() -> Outcome {
+    for fails in [None, Some("timed out")] {
+        let store = memory();
+        let two = std::sync::Mutex::new(ready(store.clone(), "two")?.0);
+        let (action, next) = (Write::to("a"), std::sync::atomic::AtomicBool::new(false));
+        let begin = |found| {
+            if next.swap(false, std::sync::atomic::Ordering::SeqCst) {
+                let mut two = two.lock().unwrap();
+                let permit = two.permit(&action).unwrap().fresh().unwrap();
+                assert!(permit.run(|_| Err::<String, _>(Failure::without_effect("offline"))).is_err());
+            }
+            found
+        };
+        let (mut one, _) = ready(Tampered { inner: store.clone(), change: &begin }, "one")?;
+        let not_done = Settlement::not_done("looked")?;
+        let ran = one.permit(&action)?.fresh()?.run(|_| {
+            let mut two = two.lock().unwrap();
+            let Ok(Permission::Uncertain(attempt)) = two.permit(&action) else { panic!("it is running") };
+            attempt.settle(not_done).wait().unwrap();
+            next.store(true, std::sync::atomic::Ordering::SeqCst);
+            match fails {
+                None => Ok("ok"),
+                Some(why) => Err(Failure::unknown(why)),
+            }
+        });
+        let mut two = two.into_inner()?;
+        match (fails, two.permit(&action)?) {
+            (None, Permission::Done(done)) => assert_eq!(*done, ran?),
+            (Some(_), Permission::Uncertain(attempt)) => assert_eq!(attempt.number(), 3),
+            (_, other) => panic!("{ran:?}, {other:?}"),
+        }
+    }
+    Ok(())
+}
