@@ -957,3 +957,22 @@ fn what_was_done_is_on_record_although_the_next_attempt_began_meanwhile() -> Out
     }
     Ok(())
 }
+
+/// An attempt of another store would end the next one of this before it began: then what crashed would be fresh again.
+#[test]
+fn an_ending_of_an_attempt_that_nobody_began_is_damage() -> Outcome {
+    let (mut one, _) = ready(memory(), "one")?;
+    let (mut two, _) = ready(memory(), "two")?;
+    let action = Write::to("a");
+    assert!(one.permit(&action)?.fresh()?.run(|_| Err::<String, _>(Failure::unknown("timed out"))).is_err());
+    let attempt = one.unsettled().into_iter().next().ok_or("it is uncertain")?;
+    two.settle(&attempt, Settlement::not_done("looked")?).wait()?;
+    assert_eq!(
+        two.permit(&action).err().map(|error| error.to_string()).as_deref(),
+        Some(
+            "the store failed: an attempt that nobody began has an ending: the claims of this store are not whole; mend it, then \
+             run the step again"
+        )
+    );
+    Ok(())
+}

@@ -132,6 +132,10 @@ fn read<T: DeserializeOwned>(signature: &Digest, holder: &[u8]) -> Result<T, Sto
     }
 }
 
+/// As when a part of the store was lost, or an attempt of another store was settled in this one. It would end the next attempt
+/// before that began, so the request does not run.
+const NOT_BEGUN: &str = "an attempt that nobody began has an ending: the claims of this store are not whole";
+
 /// The most attempts that are asked for at once.
 const MOST: u64 = 64;
 
@@ -150,7 +154,10 @@ impl Attempts {
                 return Err(StoreError::backend("the store gave fewer holders than it was asked for"));
             }
             for ((number, keys), pair) in (next..).zip(keys.chunks_exact(2)).zip(holders.chunks_exact(2)) {
-                let ([of_intent, of_ending], [Some(intent), ending]) = (keys, pair) else { return Ok(found) };
+                let ([of_intent, of_ending], [intent, ending]) = (keys, pair) else { return Ok(found) };
+                let Some(intent) = intent else {
+                    return if ending.is_none() { Ok(found) } else { Err(StoreError::backend(NOT_BEGUN)) };
+                };
                 let intent = read(of_intent, intent)?;
                 let ending = ending.as_deref().map(|ending| read(of_ending, ending)).transpose()?;
                 found.then(Attempted { number, intent, ending });
