@@ -96,11 +96,14 @@ fn key(signature: &Signature, attempt: u64, part: Part) -> Digest {
     Digest::of_two(domain, &bytes)
 }
 
-/// What spends a person's consent: one run, or one of each request where it was given to several.
-pub(crate) fn consent(episode: &EpisodeId, consent: &Consent, signature: &Signature) -> Claim {
+/// What spends a person's consent: one run, or one of each request where it was given to several. The same words cover a
+/// request once, whichever it is said to be.
+pub(crate) fn consent(episode: &EpisodeId, consent: &Consent, signature: &Signature) -> Vec<Claim> {
     let span = consent.span();
-    let of = if consent.several { format!("{span} {signature} {episode}") } else { format!("{span} {episode}") };
-    Claim { signature: Digest::of_two(b"keepspan consent 1\0", of.as_bytes()), holder: Vec::new() }
+    let one = (!consent.several).then(|| format!("{span} {episode}"));
+    let spent = one.into_iter().chain([format!("{span} {signature} {episode}")]);
+    let claim = |of: String| Digest::of_two(b"keepspan consent 1\0", of.as_bytes());
+    spent.map(|of| Claim { signature: claim(of), holder: Vec::new() }).collect()
 }
 
 /// Version, value, and a digest over both and what is claimed: one changed bit could make an outcome a failure.
