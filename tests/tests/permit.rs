@@ -7,8 +7,8 @@ use std::{
 };
 
 use keepspan::{
-    Action, Authority, CommitError, ContextState, Digest, Episode, EpisodeId, Failure, Granted, Mutation, NewSpan,
-    Override, Permission, Spans, Window,
+    Action, Authority, CommitError, ContextState, Digest, Episode, EpisodeId, Failure, Finish, Granted, ModelAnswer,
+    Mutation, NewSpan, Override, Permission, Spans, SummaryText, Window,
     action::{
         AcceptLossy, Canon, Canonical, Held, NotPermitted, PermitError, Requirement, RunError, Settlement, Tried,
         consent, effect,
@@ -974,5 +974,59 @@ fn an_ending_of_an_attempt_that_nobody_began_is_damage() -> Outcome {
              run the step again"
         )
     );
+    Ok(())
+}
+
+#[derive(ContextState)]
+struct Loose {
+    #[evictable(otherwise)]
+    schema: Spans,
+    #[evictable]
+    staging: Spans,
+    #[derived]
+    recap: Spans,
+}
+
+#[derive(ContextState)]
+struct Firm {
+    #[precondition(otherwise)]
+    schema: Spans,
+    #[derived]
+    recap: Spans,
+}
+
+#[derive(Action)]
+#[action(state = Firm, requires(schema))]
+struct Rename {
+    table: &'static str,
+}
+
+/// Resumes as `Firm`, where `schema` is a precondition and the only such lane.
+fn firm(store: &std::sync::Arc<MemoryStore>) -> Result<Window<Firm, std::sync::Arc<MemoryStore>>, Box<dyn Error>> {
+    let migration = keepspan::Migration::because("what it depends on is one precondition")?.rename("staging", "schema");
+    Ok(Window::resume(store.clone(), Episode::new("e", "p").migrate(migration))?)
+}
+
+/// A lane that is a precondition now, and was summarized while it was none.
+#[test]
+fn a_summary_stands_in_for_nothing_that_is_required() -> Outcome {
+    let store = memory();
+    let mut window = Window::<Loose, _>::open(store.clone(), Episode::new("e", "p"))?;
+    let lanes = window.lanes();
+    let read = lanes.schema.push(NewSpan::tool("describe", "users.id BIGINT NOT NULL, on production. ".repeat(40)))?;
+    lanes.schema.push(NewSpan::tool("describe", "orders.id INT"))?;
+    let text = SummaryText::try_from(ModelAnswer::new(Finish::Stop, "constraints verified"))?;
+    let lanes = window.lanes().externalize().wait()?;
+    let summary = lanes.schema.summarize(read, text, &lanes.recap).wait()?;
+
+    let (mut window, action) = (firm(&store)?, Rename { table: "users" });
+    let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+    assert_eq!(denied.replaced(), [(read, summary)]);
+    assert_eq!(
+        denied.to_string(),
+        format!("`Rename` is denied: {read} is in the window as the summary {summary} alone: re-ground that")
+    );
+    window.lanes().recap.reground(summary).wait()?;
+    assert!(window.permit(&action)?.fresh().is_ok());
     Ok(())
 }
