@@ -988,6 +988,16 @@ struct Loose {
 }
 
 #[derive(ContextState)]
+struct Split {
+    #[precondition(otherwise)]
+    schema: Spans,
+    #[precondition]
+    staging: Spans,
+    #[derived]
+    recap: Spans,
+}
+
+#[derive(ContextState)]
 struct Firm {
     #[precondition(otherwise)]
     schema: Spans,
@@ -1027,6 +1037,30 @@ fn a_summary_stands_in_for_nothing_that_is_required() -> Outcome {
         format!("`Rename` is denied: {read} is in the window as the summary {summary} alone: re-ground that")
     );
     window.lanes().recap.reground(summary).wait()?;
+    assert!(window.permit(&action)?.fresh().is_ok());
+    Ok(())
+}
+
+/// Two lanes that became one: what the one observed takes the place of what the other did, and nobody has seen both.
+#[test]
+fn lanes_that_became_one_hide_nothing_that_was_required() -> Outcome {
+    let store = memory();
+    let mut window = Window::<Split, _>::open(store.clone(), Episode::new("e", "p"))?;
+    let lanes = window.lanes();
+    let older = lanes.schema.push(NewSpan::tool("describe", "users.id BIGINT").reads("users"))?;
+    let same = lanes.schema.push(NewSpan::tool("describe", "orders.id INT").reads("orders"))?;
+    let newer = lanes.staging.push(NewSpan::tool("describe", "users.id INT").reads("users"))?;
+    lanes.staging.push(NewSpan::tool("describe", "orders.id INT").reads("orders"))?;
+    window.lanes().externalize().wait()?.schema.evict([older, same]).wait()?;
+
+    let (mut window, action) = (firm(&store)?, Rename { table: "users" });
+    for _ in 0..2 {
+        let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+        assert_eq!((denied.evicted(), denied.contradicted()), (&[][..], &[(older, newer)][..]));
+        window = Window::resume(store.clone(), Episode::new("e", "p"))?;
+    }
+    let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+    assert_eq!(denied.bring_back().wait()?, [older]);
     assert!(window.permit(&action)?.fresh().is_ok());
     Ok(())
 }
