@@ -371,6 +371,14 @@ fn consent_covers_one_run_or_one_of_each_request_where_it_was_given_to_several()
     window.lanes().target.push(NewSpan::human("online once more"))?;
     assert!(matches!(send(&mut window, &one, both, None)?, Err(RunError::Spent { .. })));
     assert_eq!(sent, ["two"]);
+    // The same words do not cover a request once more because they are said to be of several now, or of one.
+    for said in [yes, both] {
+        let consent = window.lanes().rules.consent(said)?;
+        let consent = if said == yes { consent.for_several() } else { consent };
+        let permit = window.permit(&one)?.fresh()?.justified_by(&evidence)?.consented_by(consent)?;
+        let spent = permit.run(|_| Ok::<_, Failure>("sent"));
+        assert!(matches!(spent, Err(RunError::Spent { span, .. }) if span == said), "{spent:?}");
+    }
     Ok(())
 }
 

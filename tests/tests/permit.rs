@@ -7,8 +7,8 @@ use std::{
 };
 
 use keepspan::{
-    Action, Authority, CommitError, ContextState, Digest, Episode, EpisodeId, Failure, Granted, Mutation, NewSpan,
-    Override, Permission, Spans, Window,
+    Action, Authority, CommitError, ContextState, Digest, Episode, EpisodeId, Failure, Finish, Granted, ModelAnswer,
+    Mutation, NewSpan, Override, Permission, Spans, SummaryText, Window,
     action::{
         AcceptLossy, Canon, Canonical, Held, NotPermitted, PermitError, Requirement, RunError, Settlement, Tried,
         consent, effect,
@@ -1008,5 +1008,149 @@ fn any_error_is_a_failure_and_json_is_an_outcome() -> Outcome {
     let write = Write::to("c");
     let done = window.permit(&write)?.fresh()?.run(|_| Ok::<_, Failure>(serde_json::json!({ "id": 7 })))?;
     assert_eq!(done.text(), Some("{\"id\":7}"));
+    Ok(())
+}
+
+/// As above, and the next attempt begins just then.
+#[test]
+fn what_was_done_is_on_record_although_the_next_attempt_began_meanwhile() -> Outcome {
+    for fails in [None, Some("timed out")] {
+        let store = memory();
+        let two = std::sync::Mutex::new(ready(store.clone(), "two")?.0);
+        let (action, next) = (Write::to("a"), std::sync::atomic::AtomicBool::new(false));
+        let begin = |found| {
+            if next.swap(false, std::sync::atomic::Ordering::SeqCst) {
+                let mut two = two.lock().unwrap();
+                let permit = two.permit(&action).unwrap().fresh().unwrap();
+                assert!(permit.run(|_| Err::<String, _>(Failure::without_effect("offline"))).is_err());
+            }
+            found
+        };
+        let (mut one, _) = ready(Tampered { inner: store.clone(), change: &begin }, "one")?;
+        let not_done = Settlement::not_done("looked")?;
+        let ran = one.permit(&action)?.fresh()?.run(|_| {
+            let mut two = two.lock().unwrap();
+            let Ok(Permission::Uncertain(attempt)) = two.permit(&action) else { panic!("it is running") };
+            attempt.settle(not_done).wait().unwrap();
+            next.store(true, std::sync::atomic::Ordering::SeqCst);
+            match fails {
+                None => Ok("ok"),
+                Some(why) => Err(Failure::unknown(why)),
+            }
+        });
+        let mut two = two.into_inner()?;
+        match (fails, two.permit(&action)?) {
+            (None, Permission::Done(done)) => assert_eq!(*done, ran?),
+            (Some(_), Permission::Uncertain(attempt)) => assert_eq!(attempt.number(), 3),
+            (_, other) => panic!("{ran:?}, {other:?}"),
+        }
+    }
+    Ok(())
+}
+
+/// An attempt of another store would end the next one of this before it began: then what crashed would be fresh again.
+#[test]
+fn an_ending_of_an_attempt_that_nobody_began_is_damage() -> Outcome {
+    let (mut one, _) = ready(memory(), "one")?;
+    let (mut two, _) = ready(memory(), "two")?;
+    let action = Write::to("a");
+    assert!(one.permit(&action)?.fresh()?.run(|_| Err::<String, _>(Failure::unknown("timed out"))).is_err());
+    let attempt = one.unsettled().into_iter().next().ok_or("it is uncertain")?;
+    two.settle(&attempt, Settlement::not_done("looked")?).wait()?;
+    assert_eq!(
+        two.permit(&action).err().map(|error| error.to_string()).as_deref(),
+        Some(
+            "the store failed: an attempt that nobody began has an ending: the claims of this store are not whole; mend it, then \
+             run the step again"
+        )
+    );
+    Ok(())
+}
+
+#[derive(ContextState)]
+struct Loose {
+    #[evictable(otherwise)]
+    schema: Spans,
+    #[evictable]
+    staging: Spans,
+    #[derived]
+    recap: Spans,
+}
+
+#[derive(ContextState)]
+struct Split {
+    #[precondition(otherwise)]
+    schema: Spans,
+    #[precondition]
+    staging: Spans,
+    #[derived]
+    recap: Spans,
+}
+
+#[derive(ContextState)]
+struct Firm {
+    #[precondition(otherwise)]
+    schema: Spans,
+    #[derived]
+    recap: Spans,
+}
+
+#[derive(Action)]
+#[action(state = Firm, requires(schema))]
+struct Rename {
+    table: &'static str,
+}
+
+/// Resumes as `Firm`, where `schema` is a precondition and the only such lane.
+fn firm(store: &std::sync::Arc<MemoryStore>) -> Result<Window<Firm, std::sync::Arc<MemoryStore>>, Box<dyn Error>> {
+    let migration = keepspan::Migration::because("what it depends on is one precondition")?.rename("staging", "schema");
+    Ok(Window::resume(store.clone(), Episode::new("e", "p").migrate(migration))?)
+}
+
+/// A lane that is a precondition now, and was summarized while it was none.
+#[test]
+fn a_summary_stands_in_for_nothing_that_is_required() -> Outcome {
+    let store = memory();
+    let mut window = Window::<Loose, _>::open(store.clone(), Episode::new("e", "p"))?;
+    let lanes = window.lanes();
+    let read = lanes.schema.push(NewSpan::tool("describe", "users.id BIGINT NOT NULL, on production. ".repeat(40)))?;
+    lanes.schema.push(NewSpan::tool("describe", "orders.id INT"))?;
+    let text = SummaryText::try_from(ModelAnswer::new(Finish::Stop, "constraints verified"))?;
+    let lanes = window.lanes().externalize().wait()?;
+    let summary = lanes.schema.summarize(read, text, &lanes.recap).wait()?;
+
+    let (mut window, action) = (firm(&store)?, Rename { table: "users" });
+    let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+    assert_eq!(denied.replaced(), [(read, summary)]);
+    assert_eq!(
+        denied.to_string(),
+        format!("`Rename` is denied: {read} is in the window as the summary {summary} alone: re-ground that")
+    );
+    window.lanes().recap.reground(summary).wait()?;
+    assert!(window.permit(&action)?.fresh().is_ok());
+    Ok(())
+}
+
+/// Two lanes that became one: what the one observed takes the place of what the other did, and nobody has seen both.
+#[test]
+fn lanes_that_became_one_hide_nothing_that_was_required() -> Outcome {
+    let store = memory();
+    let mut window = Window::<Split, _>::open(store.clone(), Episode::new("e", "p"))?;
+    let lanes = window.lanes();
+    let older = lanes.schema.push(NewSpan::tool("describe", "users.id BIGINT").reads("users"))?;
+    let same = lanes.schema.push(NewSpan::tool("describe", "orders.id INT").reads("orders"))?;
+    let newer = lanes.staging.push(NewSpan::tool("describe", "users.id INT").reads("users"))?;
+    lanes.staging.push(NewSpan::tool("describe", "orders.id INT").reads("orders"))?;
+    window.lanes().externalize().wait()?.schema.evict([older, same]).wait()?;
+
+    let (mut window, action) = (firm(&store)?, Rename { table: "users" });
+    for _ in 0..2 {
+        let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+        assert_eq!((denied.evicted(), denied.contradicted()), (&[][..], &[(older, newer)][..]));
+        window = Window::resume(store.clone(), Episode::new("e", "p"))?;
+    }
+    let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
+    assert_eq!(denied.bring_back().wait()?, [older]);
+    assert!(window.permit(&action)?.fresh().is_ok());
     Ok(())
 }

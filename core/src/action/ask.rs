@@ -9,7 +9,7 @@ use super::{
     withheld::Asked,
 };
 use crate::{
-    Content, ContextState, Digest, Window,
+    CommitError, Content, ContextState, Digest, Window,
     journal::now,
     store::{AsyncStore, Store, StoreError, fetch},
     window::{Shared, Step, at_once, run, step::content},
@@ -225,13 +225,20 @@ pub(super) async fn done_after_all<St: AsyncStore>(
     attempt: &Attempt,
     content: Content,
 ) -> Option<Done> {
-    let (number, known) = tried(shared, attempt.signature).await.ok()?;
-    if let Tried::Done(_) = known {
-        return None;
+    // Somebody may begin the next attempt meanwhile, and then it is one after that.
+    loop {
+        let (number, known) = tried(shared, attempt.signature).await.ok()?;
+        if let Tried::Done(_) = known {
+            return None;
+        }
+        let how = Ended::Done(content.clone(), Some("it ran to its end after it was settled as not done".to_owned()));
+        let again = Attempt { number: number.saturating_add(1), ..attempt.clone() };
+        match run(shared, Noted(End::of(&again, how))).await {
+            Ok(()) => break,
+            Err(CommitError::Claimed { .. }) => {}
+            Err(_) => return None,
+        }
     }
-    let how = Ended::Done(content, Some("it ran to its end after it was settled as not done".to_owned()));
-    let again = Attempt { number: number.saturating_add(1), ..attempt.clone() };
-    run(shared, Noted(End::of(&again, how))).await.ok()?;
     match tried(shared, attempt.signature).await.ok()?.1 {
         Tried::Done(done) => Some(done),
         _ => None,
@@ -241,11 +248,12 @@ pub(super) async fn done_after_all<St: AsyncStore>(
 /// Opens the attempt once more, as another one, that was settled as not done while it ran and failed so that nobody knows: it
 /// is uncertain, whatever was found out before it ended. As well as it can be done: what is on record of it says so in any case.
 pub(super) async fn doubted_after_all<St: AsyncStore>(shared: &Shared<St>, attempt: &Attempt) {
-    let known = tried(shared, attempt.signature).await;
-    if let Ok((number, Tried::Never { .. } | Tried::Failed(_))) = known {
+    while let Ok((number, Tried::Never { .. } | Tried::Failed(_))) = tried(shared, attempt.signature).await {
         let end = Ended::Doubted("it ran to its end after it was settled as not done".to_owned());
         let attempt = Attempt { number: number.saturating_add(1), ..attempt.clone() };
-        let _ = run(shared, Noted(End::of(&attempt, end))).await;
+        if !matches!(run(shared, Noted(End::of(&attempt, end))).await, Err(CommitError::Claimed { .. })) {
+            return;
+        }
     }
 }
 

@@ -18,6 +18,7 @@ pub struct Denial(Box<Missing>);
 struct Missing {
     action: &'static str,
     evicted: Vec<SpanId>,
+    replaced: Vec<(SpanId, SpanId)>,
     lost: Vec<SpanId>,
     unrecorded: Vec<SpanId>,
     empty: Vec<&'static str>,
@@ -30,6 +31,12 @@ impl Denial {
     /// Spans of required lanes that are pointers now: [`bring_back`](super::Withheld::bring_back) restores them.
     pub fn evicted(&self) -> &[SpanId] {
         &self.0.evicted
+    }
+
+    /// Spans of required lanes that a summary took the place of before the lane was a protected one, each with that summary:
+    /// [re-ground](crate::Lane::reground) it. No summary stands in for what an action requires (rule R3).
+    pub fn replaced(&self) -> &[(SpanId, SpanId)] {
+        &self.0.replaced
     }
 
     /// Spans of required lanes that were removed for good; the window is lossy by that.
@@ -87,6 +94,9 @@ impl fmt::Display for Denial {
         };
         if !missing.evicted.is_empty() {
             say(format_args!("{} left the window, `bring_back` restores", Ids(&missing.evicted)))?;
+        }
+        for (span, summary) in &missing.replaced {
+            say(format_args!("{span} is in the window as the summary {summary} alone: re-ground that"))?;
         }
         for (older, newer) in &missing.contradicted {
             say(format_args!("{newer} contradicts {older}, which left the window before: `bring_back`, and compare"))?;
@@ -177,6 +187,7 @@ pub(super) fn denial<A: Action>(action: &A, lanes: &[u16], lossy: bool, contents
             match (residency, contents.reads.superseded_by(*span)) {
                 (Some(Residency::Resident), _) => {}
                 (Some(Residency::Evicted), None) => missing.evicted.push(*span),
+                (Some(Residency::Replaced), None) => missing.replaced.push((*span, contents.summary_of(*span))),
                 (Some(Residency::Discarded), None) if !lossy => missing.lost.push(*span),
                 _ => continue,
             }

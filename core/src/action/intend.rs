@@ -14,9 +14,9 @@ use crate::{
 };
 
 /// Who was first, where it was somebody else; `spends` is what the attempt would have spent.
-pub(super) fn first(error: CommitError, action: &'static str, spends: Option<(SpanId, Digest)>) -> RunError {
+pub(super) fn first(error: CommitError, action: &'static str, spends: Option<(SpanId, Vec<Digest>)>) -> RunError {
     match (error, spends) {
-        (CommitError::Claimed { signature }, Some((span, consent))) if signature == consent => {
+        (CommitError::Claimed { signature }, Some((span, consent))) if consent.contains(&signature) => {
             RunError::Spent { action, span }
         }
         (CommitError::Claimed { .. }, _) => RunError::Taken { action },
@@ -28,7 +28,7 @@ pub(super) fn first(error: CommitError, action: &'static str, spends: Option<(Sp
 pub(super) struct Intend {
     record: IntentRecord,
     signature: Signature,
-    spends: Option<(SpanId, Claim)>,
+    spends: Option<(SpanId, Vec<Claim>)>,
 }
 
 impl Intend {
@@ -51,8 +51,9 @@ impl Intend {
     }
 
     /// The consent that it spends, with what that claims.
-    pub(super) fn spends(&self) -> Option<(SpanId, Digest)> {
-        self.spends.as_ref().map(|(span, claim)| (*span, claim.signature))
+    pub(super) fn spends(&self) -> Option<(SpanId, Vec<Digest>)> {
+        let signatures = |claims: &Vec<Claim>| claims.iter().map(|claim| claim.signature).collect();
+        self.spends.as_ref().map(|(span, claims)| (*span, signatures(claims)))
     }
 }
 
@@ -75,7 +76,7 @@ impl<'w, St: 'w> Operation<'w, St> for Intend {
         let claim = intent.claim(&signature, record.attempt).map_err(|error| CommitError::Record(error.into()))?;
         let attempt = (record.signature, record.attempt);
         events.push(Event::Intended(record));
-        let claims = spends.into_iter().map(|(_, claim)| claim).chain([claim]).collect();
+        let claims = spends.into_iter().flat_map(|(_, claims)| claims).chain([claim]).collect();
         Ok(Plan { blobs, claims, events, ..Plan::new((effect, attempt, intent)) })
     }
 

@@ -98,11 +98,14 @@ fn key(signature: &Signature, attempt: u64, part: Part) -> Digest {
     Digest::of_two(domain, &bytes)
 }
 
-/// What spends a person's consent: one run, or one of each request where it was given to several.
-pub(crate) fn consent(episode: &EpisodeId, consent: &Consent, signature: &Signature) -> Claim {
+/// What spends a person's consent: one run, or one of each request where it was given to several. The same words cover a
+/// request once, whichever it is said to be.
+pub(crate) fn consent(episode: &EpisodeId, consent: &Consent, signature: &Signature) -> Vec<Claim> {
     let span = consent.span();
-    let of = if consent.several { format!("{span} {signature} {episode}") } else { format!("{span} {episode}") };
-    Claim { signature: Digest::of_two(b"keepspan consent 1\0", of.as_bytes()), holder: Vec::new() }
+    let one = (!consent.several).then(|| format!("{span} {episode}"));
+    let spent = one.into_iter().chain([format!("{span} {signature} {episode}")]);
+    let claim = |of: String| Digest::of_two(b"keepspan consent 1\0", of.as_bytes());
+    spent.map(|of| Claim { signature: claim(of), holder: Vec::new() }).collect()
 }
 
 /// Version, value, and a digest over both and what is claimed: one changed bit could make an outcome a failure.
@@ -134,6 +137,10 @@ fn read<T: DeserializeOwned>(signature: &Digest, holder: &[u8]) -> Result<T, Sto
     }
 }
 
+/// As when a part of the store was lost, or an attempt of another store was settled in this one. It would end the next attempt
+/// before that began, so the request does not run.
+const NOT_BEGUN: &str = "an attempt that nobody began has an ending: the claims of this store are not whole";
+
 /// The most attempts that are asked for at once.
 const MOST: u64 = 64;
 
@@ -152,7 +159,10 @@ impl Attempts {
                 return Err(StoreError::backend("the store gave fewer holders than it was asked for"));
             }
             for ((number, keys), pair) in (next..).zip(keys.chunks_exact(2)).zip(holders.chunks_exact(2)) {
-                let ([of_intent, of_ending], [Some(intent), ending]) = (keys, pair) else { return Ok(found) };
+                let ([of_intent, of_ending], [intent, ending]) = (keys, pair) else { return Ok(found) };
+                let Some(intent) = intent else {
+                    return if ending.is_none() { Ok(found) } else { Err(StoreError::backend(NOT_BEGUN)) };
+                };
                 let intent = read(of_intent, intent)?;
                 let ending = ending.as_deref().map(|ending| read(of_ending, ending)).transpose()?;
                 found.then(Attempted { number, intent, ending });

@@ -391,7 +391,8 @@ async fn episodes_are_apart<S: AsyncStore>(store: &S) -> Result<(), Failure> {
 
 async fn claims_are_once_only<S: AsyncStore>(store: &S) -> Result<(), Failure> {
     let clause = Clause("a signature is claimed once, and later commits are told by whom");
-    for (seed, holder) in (0_u8..).zip([&b"first"[..], b"", b"\x00\xff"]) {
+    let long = noise(4, 70_000);
+    for (seed, holder) in (0_u8..).zip([&b"first"[..], b"", b"\x00\xff", long.bytes()]) {
         let signature = Digest::from_bytes([seed; 32]);
         let episode = EpisodeId::new(format!("claims {seed}"));
         let claiming = |expected, holder: &[u8], blobs| {
@@ -617,6 +618,9 @@ mod tests {
             if self.has("forgets holders") {
                 holders.fill(None);
             }
+            if self.has("cuts holders") {
+                holders.iter_mut().flatten().for_each(|holder| holder.truncate(1 << 16));
+            }
             Ok(holders)
         }
     }
@@ -642,6 +646,7 @@ mod tests {
             ("claims first", "a signature is claimed once"),
             ("names nobody", "a signature is claimed once"),
             ("forgets holders", "a signature is claimed once"),
+            ("cuts holders", "a signature is claimed once"),
         ];
         for (flaw, clause) in flaws {
             let failure = check(|| Flawed(MemoryStore::new(), flaw)).unwrap_err();

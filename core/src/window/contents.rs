@@ -395,6 +395,12 @@ impl Contents {
         roots
     }
 
+    /// The summary that took the place of a span, and of any other summary of it: the newest. O(summaries).
+    pub(crate) fn summary_of(&self, span: SpanId) -> SpanId {
+        let of = |summary: &&SpanId| self.chain(**summary).contains(&span);
+        self.derivations.keys().rev().find(of).copied().unwrap_or(span)
+    }
+
     /// Shows a summary at the place of its first source.
     pub(crate) fn anchor(&mut self, summary: SpanId) {
         if let Some(first) = self.roots(summary).first() {

@@ -248,7 +248,9 @@ impl Contents {
         for (_, entry) in self.table.iter_mut() {
             entry.lane = became(entry.lane);
         }
-        self.reads.migrate(became);
+        let mut reads = std::mem::take(&mut self.reads);
+        reads.migrate(became, |older, newer| self.is_unseen(older, newer));
+        self.reads = reads;
         self.edited();
         self.with_lanes(lanes);
     }

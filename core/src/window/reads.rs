@@ -31,7 +31,8 @@ impl<C: ContextState, St> Window<C, St> {
     }
 
     /// Observations that differ from an older one of the same subject, in the same lane, which was not in the window when they
-    /// entered and has not come back since: the model may not know that something changed. Oldest first. O(such pairs), and a
+    /// entered, or when a migration made their lanes one, and has not come back since: the model may not know that something
+    /// changed. Oldest first. O(such pairs), and a
     /// hash of each newer one that is not in the store yet.
     pub fn contradictions(&self) -> Vec<Contradiction> {
         let contents = self.shared.lock();
@@ -111,22 +112,27 @@ impl Reads {
     }
 
     /// The same observations in other lanes; what one lane observes of a subject is in one order, also where two became one.
-    pub(crate) fn migrate(&mut self, lane: impl Fn(u16) -> u16) {
+    /// There, one of the other lane takes the place of the one before it, which may be `unseen`.
+    pub(crate) fn migrate(&mut self, lane: impl Fn(u16) -> u16, unseen: impl Fn(SpanId, SpanId) -> bool) {
         self.observed.clear();
-        for (span, (old, subject)) in std::mem::take(&mut self.subjects) {
-            self.enter(span, (lane(old), subject));
+        let before = std::mem::take(&mut self.subjects);
+        for (span, (old, subject)) in &before {
+            let older = self.enter(*span, (lane(*old), subject.clone()));
+            let of_another = |older: &SpanId| before.get(older).is_some_and(|(lane, _)| lane != old);
+            if let Some(older) = older.filter(|older| of_another(older) && unseen(*older, *span)) {
+                self.unresolved.insert((older, *span));
+            }
         }
     }
 }
 
 impl Contents {
-    /// A span that entered observes a subject. An answer to a recall repeats what was seen before.
+    /// A span that entered observes a subject.
     pub(crate) fn observed(&mut self, span: SpanId, subject: Arc<str>) {
         // What a model says of a subject is no observation of it, and takes nothing's place.
         let Some(entry) = self.table.get(span).filter(|entry| entry.origin != Origin::Model) else { return };
-        let recalls = self.name(entry).is_some_and(|name| **name == *RECALL);
         let older = self.reads.enter(span, (entry.lane, subject));
-        if let Some(older) = older.filter(|older| !recalls && self.is_away(*older)) {
+        if let Some(older) = older.filter(|older| self.is_unseen(*older, span)) {
             self.reads.unresolved.insert((older, span));
         }
     }
@@ -135,6 +141,13 @@ impl Contents {
     pub(crate) fn contradicted(&self, lane: u16) -> impl Iterator<Item = (SpanId, SpanId)> {
         let differ = |(evicted, observed): &(SpanId, SpanId)| self.digest(*evicted) != self.digest(*observed);
         self.reads.unresolved(lane).filter(differ)
+    }
+
+    /// Whether an observation is not in the window beside the one that takes its place. An answer to a recall repeats what was
+    /// seen before.
+    pub(crate) fn is_unseen(&self, older: SpanId, newer: SpanId) -> bool {
+        let name = self.table.get(newer).and_then(|entry| self.name(entry));
+        name.is_none_or(|name| **name != *RECALL) && self.is_away(older)
     }
 
     /// Whether a span left and can come back.
