@@ -23,7 +23,7 @@ pub const ROWS: [(MarkKind, &str, &str); 10] = [
     (MarkKind::Back, "came back", "back"),
     (MarkKind::Removed, "removed", "removed"),
     (MarkKind::Acted, "actions", "acted"),
-    (MarkKind::Failed, "actions not done", "failed"),
+    (MarkKind::Failed, "not done", "failed"),
     (MarkKind::Uncertain, "uncertain", "uncertain"),
     (MarkKind::Change, "changes", "change"),
 ];
