@@ -332,6 +332,7 @@ fn openai_chat() {
     change("/messages/5/tool_calls/0/function/arguments", json!({}), &[(call, field("function/arguments"))]);
     remove("/messages/5/tool_calls/0/function/name", &[(call, field("function/name"))]);
     remove("/messages/5/tool_calls/0/type", &[(call, field("type"))]);
+    remove("/messages/5/tool_calls/0/id", &[(call, field("id")), ("/messages/6", Rule::Orphan)]);
     let custom = json!([
         { "role": "user", "content": "Hi." },
         { "role": "assistant", "content": "", "tool_calls": [{ "id": "c1", "type": "custom", "custom": { "name": "sql", "input": "" } }] },
@@ -339,6 +340,8 @@ fn openai_chat() {
     ]);
     let without = with(&custom, "/1/tool_calls/0/custom/input", None);
     check(OpenAiChat, &custom, &without, &[("/1/tool_calls/0", field("custom/input"))]);
+    let without = with(&custom, "/1/tool_calls/0/custom/name", None);
+    finds(OpenAiChat, &without, &[("/1/tool_calls/0", field("custom/name"))]);
     // What stands instead of content, and the deprecated function calls.
     let instead = json!([
         { "role": "user", "content": "Hi." },
@@ -377,6 +380,7 @@ fn openai_responses() {
     change("/input/5/call_id", json!(null), &[("/input/2", Rule::Unanswered), ("/input/5", field("call_id"))]);
     change("/input/2/arguments", json!({}), &[("/input/2", field("arguments"))]);
     change("/input/3/input", json!({}), &[("/input/3", field("input"))]);
+    change("/input/2/name", json!(7), &[("/input/2", field("name"))]);
     change("/input/3/name", json!(""), &[("/input/3", field("name"))]);
     remove("/input/4/output", &[("/input/4", field("output"))]);
     remove("/input/1/summary", &[("/input/1", field("summary"))]);
@@ -458,6 +462,7 @@ fn anthropic() {
         json!("t.3"),
         &[(call, field("id")), (call, Rule::Unanswered), ("/messages/4/content/0", Rule::Orphan)],
     );
+    remove("/messages/3/content/1/id", &[(call, field("id")), ("/messages/4/content/0", Rule::Orphan)]);
     remove("/messages/3/content/1/input", &[(call, field("input"))]);
     remove("/messages/3/content/1/name", &[(call, field("name"))]);
     remove(
@@ -480,6 +485,10 @@ fn anthropic() {
     // A server's result.
     remove("/messages/1/content/3", &[("/messages/1/content/2", Rule::Unanswered)]);
     remove("/messages/1/content/2", &[("/messages/1/content/2", Rule::Orphan)]);
+    remove(
+        "/messages/1/content/3/tool_use_id",
+        &[("/messages/1/content/2", Rule::Unanswered), ("/messages/1/content/3", field("tool_use_id"))],
+    );
     // Thinking.
     change("/messages/3/content", json!([tool_use("t3")]), &[("/messages/3/content/0", Rule::ThinkingFirst)]);
     remove("/messages/1/content/0/signature", &[(first, field("signature"))]);
@@ -565,6 +574,10 @@ fn anthropic_turns() {
     ]);
     let bare = json!([user, calling(json!([text, tool_use("t1")])), result("t1")]);
     assert_eq!(wire::validate(Anthropic, &json!({ "messages": bare })), Ok(()));
+    let hologram = json!({ "type": "hologram" });
+    let known =
+        json!([user, calling(json!([compaction, hologram, thinking(), tool_use("t1"), hologram])), result("t1")]);
+    assert_eq!(wire::validate(Anthropic, &on(known)), Ok(()));
     let mut over = bare.as_array().unwrap().clone();
     over.push(user);
     assert_eq!(wire::validate(Anthropic, &on(json!(over))), Ok(()));
@@ -580,6 +593,7 @@ fn gemini() {
     change("/contents/0/parts", json!([]), &[("/contents/0", Rule::NoContent)]);
     remove("/contents/0/parts", &[("/contents/0", Rule::NoContent)]);
     change("/contents/0/parts/0", json!({ "thought": true }), &[("/contents/0/parts/0", Rule::NoContent)]);
+    change("/contents/0/parts/0", json!("text"), &[("/contents/0/parts/0", Rule::NoContent)]);
     remove("/contents/4", &[(call, Rule::Unanswered)]);
     change("/contents/4/parts", json!([{ "text": "No." }]), &[(call, Rule::Unanswered)]);
     remove("/contents/2/parts/0", &[("/contents/1/parts/2", Rule::Unanswered)]);
@@ -708,7 +722,7 @@ fn half_a_pair_is_always_found() {
             }
         }
     }
-    assert!(found.iter().all(|count| *count >= 6), "{found:?}");
+    assert!(found.iter().all(|count| *count >= 4), "{found:?}");
 }
 
 /// An edit at one of a history's places.

@@ -80,8 +80,8 @@ impl Format for Anthropic {
 
 /// Whether what came before a message no longer counts.
 fn compacted(message: &Value) -> bool {
-    let blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
-    blocks.into_iter().any(|block| kind(block) == Some("compaction"))
+    let blocks = message.get("content").and_then(Value::as_array);
+    blocks.is_some_and(|blocks| blocks.iter().any(|block| kind(block) == Some("compaction")))
 }
 
 fn kind(block: &Value) -> Option<&str> {
@@ -120,10 +120,10 @@ fn text(block: &Value) -> Option<&str> {
 fn trimmed(judge: &mut Judge, message: &Value, at: At) {
     let (end, at) = match message.get("content") {
         Some(Value::String(text)) => (Some(text.as_str()), at),
-        Some(Value::Array(blocks)) => match blocks.iter().enumerate().next_back() {
-            Some((index, block)) => (text(block), at.item("content", index)),
-            None => return,
-        },
+        Some(Value::Array(blocks)) => {
+            let Some((index, block)) = blocks.iter().enumerate().next_back() else { return };
+            (text(block), at.item("content", index))
+        }
         _ => return,
     };
     // All white space is another violation.
@@ -141,7 +141,8 @@ struct Reading<'a> {
     /// In the assistant turn that goes on: whether there was a call, and its last block.
     called: bool,
     last: Option<(At, bool)>,
-    /// Since the user spoke: the assistant's first block and whether it is thinking; whether there was a call.
+    /// Since the user spoke: the assistant's first block that is known, a compaction aside, and whether it is thinking;
+    /// whether there was a call.
     first: Option<(At, bool)>,
     working: bool,
 }
@@ -162,7 +163,8 @@ impl<'a> Reading<'a> {
     fn assistant(&mut self, judge: &mut Judge, blocks: Option<&'a [Value]>, at: At) {
         let Some(blocks) = blocks else {
             self.said(judge, at);
-            self.passed(at, false);
+            self.last = Some((at, false));
+            self.first.get_or_insert((at, false));
             return;
         };
         for (index, block) in blocks.iter().enumerate() {
@@ -198,8 +200,10 @@ impl<'a> Reading<'a> {
                 }
                 _ => {}
             }
-            if kind != Some("compaction") {
-                self.passed(at, matches!(kind, Some("thinking" | "redacted_thinking")));
+            let thinking = matches!(kind, Some("thinking" | "redacted_thinking"));
+            self.last = Some((at, thinking));
+            if kind.is_some_and(|kind| kind != "compaction") {
+                self.first.get_or_insert((at, thinking));
             }
         }
     }
@@ -221,11 +225,6 @@ impl<'a> Reading<'a> {
         if self.called {
             judge.found(at, Rule::CallsLast);
         }
-    }
-
-    fn passed(&mut self, at: At, thinking: bool) {
-        self.last = Some((at, thinking));
-        self.first.get_or_insert((at, thinking));
     }
 
     /// The assistant turn is over, if there was one.
