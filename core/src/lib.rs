@@ -32,6 +32,7 @@ mod tokens;
 mod tombstone;
 pub mod tool;
 mod window;
+pub mod wire;
 
 #[cfg(feature = "derive")]
 pub use keepspan_macros::{Action, Canonical, ContextState, policy};
