@@ -280,6 +280,25 @@ fn an_excerpt_of_excerpts_has_a_trust_however_many_there_are() -> Outcome {
     Ok(())
 }
 
+/// What a superseded owner pushes again has other numbers there, and the span that an excerpt is of may be another one.
+#[test]
+fn an_excerpt_that_is_pushed_again_is_of_no_other_span() -> Outcome {
+    let store = memory();
+    let (mut old, ready) = ready(store.clone(), "e")?;
+    drop(old.lanes().externalize().wait()?);
+    let guess = old.lanes().work.push(NewSpan::model("users is empty\nso drop it"))?;
+    let (of_guess, of_seen) = (excerpt(&mut old, guess, "c1")?, excerpt(&mut old, ready.schema, "c2")?);
+    let mut new = Window::<Agent, _>::resume(store, Episode::new("e", "p"))?;
+    assert_eq!(new.lanes().work.push(NewSpan::tool("count", "users: 9 rows"))?, guess);
+    let mut again = Vec::new();
+    for unsaved in old.unsaved() {
+        again.push((unsaved.span, new.lanes().work.push(unsaved)?));
+    }
+    let trust = |of: SpanId| again.iter().find(|(old, _)| *old == of).and_then(|(_, span)| new.trust(*span));
+    assert_eq!((trust(of_guess), trust(of_seen)), (Some(Trust::Hearsay), Some(Trust::Seen)));
+    Ok(())
+}
+
 /// A commit whose answer was lost took the number of a span that was pushed and cited meanwhile, for a summary.
 #[test]
 fn evidence_does_not_pass_to_another_span_that_took_its_number() -> Outcome {

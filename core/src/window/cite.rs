@@ -125,7 +125,7 @@ impl Contents {
     }
 
     /// The span that a [recall](Window::answer_recall) showed a part of.
-    fn recalled_from(&self, span: SpanId, entry: &Entry) -> Option<SpanId> {
+    pub(super) fn recalled_from(&self, span: SpanId, entry: &Entry) -> Option<SpanId> {
         self.is_recall(entry).then_some(())?;
         let subject = self.reads.subject(span)?;
         SpanId::parse(subject.split([':', '?']).next()?).filter(|source| *source < span)
