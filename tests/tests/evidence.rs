@@ -242,15 +242,60 @@ fn an_excerpt_is_no_better_than_what_it_is_of() -> Outcome {
     drop(window.lanes().externalize().wait()?);
     assert!(window.recall(of_guess).wait()?.cite().is_err());
     assert!(window.recall(of_seen).wait()?.cite().is_ok());
-    // One that says it is of a span to come is of none.
+    // One that says it is of a span to come is of none, and so is one that lost what it is of: neither is a look at the world.
     let next = |span: SpanId| format!("s{}", span.number() + 1);
     let odd = window.lanes().work.push(NewSpan::tool("recall_span", "odd").reads(next(of_excerpt)))?;
-    assert_eq!(window.trust(odd), Some(Trust::Seen));
+    window.lanes().work.push(NewSpan::model("recalls").calls(["c5", "c6"]))?;
+    let [other, failed] = ["c5", "c6"].map(|call| {
+        let response = serde_json::json!({ "type": "message", "stop_reason": "tool_use", "content": [{ "type": "tool_use",
+            "id": call, "name": "recall_span", "input": { "span": summary.to_string(), "from_line": 1, "to_line": 1, "search": null } }] });
+        RecallCall::read(Anthropic, &response).unwrap().remove(0)
+    });
+    let other = NewSpan::from(window.answer_recall(&other, 500).wait()?).reads("recall_span({})");
+    let failed = NewSpan::from(window.answer_recall(&failed, 500).wait()?).failed();
+    for span in [other, failed] {
+        let span = window.lanes().work.push(span)?;
+        assert_eq!(window.trust(span), Some(Trust::Hearsay));
+        assert!(matches!(window.lanes().work.cite(span), Err(EvidenceError::NotFirstHand { .. })));
+    }
+    assert_eq!(window.trust(odd), Some(Trust::Hearsay));
     // It is the same after a stop.
     let window = Window::<Agent, _>::resume(store, Episode::new("e", "p"))?;
     for (span, trust) in [(of_guess, Trust::Hearsay), (of_summary, Trust::Digested), (of_seen, Trust::Stored)] {
         assert_eq!(window.trust(span), Some(trust), "{span}");
     }
+    Ok(())
+}
+
+/// A model that recalls what it recalled, over and over, is answered to the end.
+#[test]
+fn an_excerpt_of_excerpts_has_a_trust_however_many_there_are() -> Outcome {
+    let (mut window, _) = window()?;
+    let lanes = window.lanes();
+    let mut last = lanes.work.push(NewSpan::model("g"))?;
+    for _ in 0..100_000 {
+        last = lanes.work.push(NewSpan::tool("recall_span", "g").reads(format!("{last}:1-1")))?;
+    }
+    assert_eq!(lanes.work.cite(last).err(), Some(EvidenceError::NotFirstHand { span: last, origin: Origin::Model }));
+    Ok(())
+}
+
+/// What a superseded owner pushes again has other numbers there, and the span that an excerpt is of may be another one.
+#[test]
+fn an_excerpt_that_is_pushed_again_is_of_no_other_span() -> Outcome {
+    let store = memory();
+    let (mut old, ready) = ready(store.clone(), "e")?;
+    drop(old.lanes().externalize().wait()?);
+    let guess = old.lanes().work.push(NewSpan::model("users is empty\nso drop it"))?;
+    let (of_guess, of_seen) = (excerpt(&mut old, guess, "c1")?, excerpt(&mut old, ready.schema, "c2")?);
+    let mut new = Window::<Agent, _>::resume(store, Episode::new("e", "p"))?;
+    assert_eq!(new.lanes().work.push(NewSpan::tool("count", "users: 9 rows"))?, guess);
+    let mut again = Vec::new();
+    for unsaved in old.unsaved() {
+        again.push((unsaved.span, new.lanes().work.push(unsaved)?));
+    }
+    let trust = |of: SpanId| again.iter().find(|(old, _)| *old == of).and_then(|(_, span)| new.trust(*span));
+    assert_eq!((trust(of_guess), trust(of_seen)), (Some(Trust::Hearsay), Some(Trust::Seen)));
     Ok(())
 }
 

@@ -87,6 +87,17 @@ impl<C: ContextState, St> Window<C, St> {
 
 impl Contents {
     pub(crate) fn trust(&self, span: SpanId) -> Option<Trust> {
+        let (mut trust, mut at) = (self.own_trust(span)?, span);
+        // What was recalled is a tool's result, and no better than where it is from, which may be recalled as well.
+        while let Some(source) = self.table.get(at).and_then(|entry| self.recalled_from(at, entry)) {
+            trust = trust.min(self.own_trust(source).unwrap_or(Trust::Hearsay));
+            at = source;
+        }
+        Some(trust)
+    }
+
+    /// How far a span could be trusted if it were recalled from nowhere.
+    fn own_trust(&self, span: SpanId) -> Option<Trust> {
         if self.gone.contains_key(&span) {
             return None;
         }
@@ -97,29 +108,37 @@ impl Contents {
             return Some(if backed { Trust::Digested } else { Trust::Hearsay });
         }
         let entry = self.table.get(span)?;
-        // What was recalled is a tool's result, and no better than where it is from.
-        let source = self.recalled_from(span, entry).map(|source| self.trust(source).unwrap_or(Trust::Hearsay));
-        let own = match (entry.origin, entry.residency) {
+        Some(match (entry.origin, entry.residency) {
             (_, Residency::Unrecorded) => return None,
             _ if self.class(entry.lane) == Class::Rationale => Trust::Hearsay,
+            // Something that the episode held, and nobody knows what.
+            _ if self.is_recall(entry) && self.recalled_from(span, entry).is_none() => Trust::Hearsay,
             (Origin::Model | Origin::Notice, _) => Trust::Hearsay,
             (Origin::Human | Origin::Tool, Residency::Resident) => Trust::Seen,
             (Origin::Human | Origin::Tool, _) => Trust::Stored,
-        };
-        Some(source.map_or(own, |source| source.min(own)))
+        })
+    }
+
+    /// Whether a span answers a [recall](Window::answer_recall): no look at the world, whatever it says of itself.
+    pub(crate) fn is_recall(&self, entry: &Entry) -> bool {
+        self.name(entry).is_some_and(|name| **name == *RECALL)
     }
 
     /// The span that a [recall](Window::answer_recall) showed a part of.
-    fn recalled_from(&self, span: SpanId, entry: &Entry) -> Option<SpanId> {
-        self.name(entry).filter(|name| ***name == *RECALL)?;
+    pub(super) fn recalled_from(&self, span: SpanId, entry: &Entry) -> Option<SpanId> {
+        self.is_recall(entry).then_some(())?;
         let subject = self.reads.subject(span)?;
         SpanId::parse(subject.split([':', '?']).next()?).filter(|source| *source < span)
     }
 
     /// Who said what a span shows.
-    pub(crate) fn said_by(&self, span: SpanId, entry: &Entry) -> Origin {
-        let source = self.recalled_from(span, entry).and_then(|source| Some((source, self.table.get(source)?)));
-        source.map_or(entry.origin, |(source, entry)| self.said_by(source, entry))
+    pub(crate) fn said_by<'c>(&'c self, mut span: SpanId, mut entry: &'c Entry) -> Origin {
+        while let Some(source) = self.recalled_from(span, entry)
+            && let Some(of) = self.table.get(source)
+        {
+            (span, entry) = (source, of);
+        }
+        entry.origin
     }
 
     /// Whether a span is in the window and nothing newer took its place.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Window, contents::Contents, table::Residency};
-use crate::{ContextState, Origin, SpanId, tool::RECALL};
+use crate::{ContextState, Origin, SpanId};
 
 /// An observation that entered while an older one of the same subject was not in the window, and differs from it; see
 /// [`Window::contradictions`].
@@ -146,8 +146,7 @@ impl Contents {
     /// Whether an observation is not in the window beside the one that takes its place. An answer to a recall repeats what was
     /// seen before.
     pub(crate) fn is_unseen(&self, older: SpanId, newer: SpanId) -> bool {
-        let name = self.table.get(newer).and_then(|entry| self.name(entry));
-        name.is_none_or(|name| **name != *RECALL) && self.is_away(older)
+        self.is_away(older) && !self.table.get(newer).is_some_and(|entry| self.is_recall(entry))
     }
 
     /// Whether a span left and can come back.

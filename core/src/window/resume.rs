@@ -140,7 +140,10 @@ impl<C: ContextState, St> Window<C, St> {
             let content = entry.content.clone()?;
             let name = contents.name(entry).cloned();
             let part = contents.part(*span);
-            let reads = contents.reads.subject(*span).cloned();
+            // A span that is pushed again gets another number, which an excerpt of it would not name.
+            let renumbered = |of: SpanId| contents.table.get(of).is_none_or(|source| !source.durable);
+            let of_another = contents.recalled_from(*span, entry).is_some_and(renumbered);
+            let reads = contents.reads.subject(*span).filter(|_| !of_another).cloned();
             let new = NewSpan::again(content.clone(), entry.origin, entry.role, name, part, reads);
             Some(Unsaved { span: *span, lane: contents.lane_name(entry), content, new })
         };
