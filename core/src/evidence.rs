@@ -166,6 +166,12 @@ pub enum EvidenceError {
         /// The newer one.
         by: SpanId,
     },
+    /// An interim result, whose call has no final one yet.
+    #[error("{span} is an interim result, and its call has no final one yet: wait for that, and cite it")]
+    Unfinished {
+        /// The span.
+        span: SpanId,
+    },
     /// It was cited in another window, or before this one was recovered and its spans got other numbers.
     #[error(
         "{span} was cited in another window, or before this one was recovered: cite it again, in the one that is asked for the permit"

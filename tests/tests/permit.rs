@@ -319,7 +319,7 @@ fn a_denial_says_everything_that_is_missing() -> Outcome {
     assert_eq!(denied.empty(), ["schema"]);
     assert_eq!(
         denied.to_string(),
-        "`write` is denied: `schema` holds nothing: observe what the action depends on, and push it there"
+        "`write` is denied: `schema` holds nothing that was observed: observe what the action depends on, and push it there"
     );
     // Nothing to bring back is said so.
     assert!(denied.bring_back().wait().is_err());
@@ -397,11 +397,11 @@ fn what_was_done_stays_done_whatever_is_attempted_after_it() -> Outcome {
     };
     let first = (Some("first".to_owned()), 1);
     assert_eq!(is_done(&mut window), first);
-    // A repeat that failed holds for as long as a failure does, and then it was done all the same.
+    // A repeat that failed changes nothing.
     let Permission::Done(done) = window.permit(&action)? else { panic!() };
     let permit = done.repeat(again()?).map_err(|denied| denied.into_inner())?;
     assert!(permit.run(|_| Err::<String, _>(Failure::without_effect("offline"))).is_err());
-    assert!(matches!(window.permit(&action)?, Permission::Failed(_)));
+    assert_eq!(is_done(&mut window), first);
     window.lanes().schema.push(NewSpan::tool("describe_table", "users.id INT"))?;
     assert_eq!(is_done(&mut window), first);
     // None is noted of what was done.
@@ -600,8 +600,7 @@ fn outcomes_are_kept_byte_for_byte_and_told_without_them_once_redacted() -> Outc
         runs += 1;
         Ok::<_, Failure>("token: abc")
     });
-    let Err(RunError::Unrecorded { content, .. }) = &ran else { panic!("{ran:?}") };
-    assert_eq!(content.as_text(), Some("token: abc"));
+    assert_eq!(ran?.text(), Some("token: abc"), "whoever ran it has it all the same");
     let Permission::Done(done) = other.permit(&leaks)? else { panic!() };
     assert_eq!((done.content(), runs), (None, 1));
     Ok(())
@@ -1152,5 +1151,72 @@ fn lanes_that_became_one_hide_nothing_that_was_required() -> Outcome {
     let Permission::Denied(denied) = window.permit(&action)? else { panic!() };
     assert_eq!(denied.bring_back().wait()?, [older]);
     assert!(window.permit(&action)?.fresh().is_ok());
+    Ok(())
+}
+
+/// What did not come to an end observed nothing: an error in place of the schema, or its first page.
+#[test]
+fn a_call_that_failed_or_goes_on_fills_no_lane() -> Outcome {
+    let store = memory();
+    let mut window = Window::<Migration, _>::open(store.clone(), Episode::new("e", "p"))?;
+    window.lanes().target.push(NewSpan::human("staging"))?;
+    let schema = window.lanes().route(NewSpan::tool("describe", "error: connection refused").failed())?;
+    let alter = Alter { table: "users" };
+    let empty = |window: &mut Window<Migration, std::sync::Arc<MemoryStore>>| match window.permit(&alter) {
+        Ok(Permission::Denied(denied)) => denied.empty().to_vec(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(empty(&mut window), ["schema"]);
+    // Nor after a stop, nor where it is pushed again.
+    drop(window.lanes().externalize().wait()?);
+    let mut window = Window::<Migration, _>::resume(store, Episode::new("e", "p"))?;
+    assert_eq!(empty(&mut window), ["schema"]);
+    assert!(window.lanes().schema.cite(schema).is_ok(), "it is evidence of what failed");
+    window.lanes().route(NewSpan::model("describe").calls(["c1"]))?;
+    let page = window.lanes().route(NewSpan::tool("describe", "page 1 of 9").interim("c1"))?;
+    assert_eq!(empty(&mut window), ["schema"]);
+    let cited = window.lanes().schema.cite(page).map(|_| ());
+    assert_eq!(cited, Err(keepspan::evidence::EvidenceError::Unfinished { span: page }));
+    window.lanes().route(NewSpan::tool("describe", "page 9 of 9").answers("c1"))?;
+    assert!(matches!(window.permit(&alter)?, Permission::Fresh(_)));
+    assert!(window.lanes().schema.cite(page).is_ok());
+    Ok(())
+}
+
+/// An outcome whose text some episode redacted is on record, and its text is not kept.
+#[test]
+fn an_outcome_whose_text_was_redacted_before_is_on_record() -> Outcome {
+    let store = memory();
+    let (mut window, _) = ready(store, "e")?;
+    let secret = window.lanes().work.push(NewSpan::tool("env", "key-1"))?;
+    drop(window.lanes().externalize().wait()?);
+    window.lanes().work.redact(secret, Mutation::new("a key", "ask the vault")?).wait()?;
+    let write = Write::to("a");
+    let Permission::Denied(denied) = window.permit(&write)? else { panic!() };
+    let permit = denied.accept_lossy(AcceptLossy::because("it was a key")?).map_err(|denied| denied.into_inner())?;
+    assert!(permit.run(|_| Ok::<_, Failure>("key-1")).is_ok());
+    let Permission::Done(done) = window.permit(&write)? else { panic!() };
+    assert_eq!(done.content(), None);
+    assert!(window.unsettled().is_empty());
+    Ok(())
+}
+
+/// An attempt of another store is settled here, between a permit and its run: it ends nothing that begins here.
+#[test]
+fn an_ending_is_of_the_intent_that_it_ends() -> Outcome {
+    let (mut there, _) = ready(memory(), "there")?;
+    let store = memory();
+    let (mut here, _) = ready(store.clone(), "here")?;
+    let (mut beside, _) = ready(store, "beside")?;
+    let action = Write::to("a");
+    assert!(there.permit(&action)?.fresh()?.run(|_| Err::<String, _>(Failure::unknown("timed out"))).is_err());
+    let foreign = there.unsettled().remove(0);
+    let permit = here.permit(&action)?.fresh()?;
+    beside.settle(&foreign, Settlement::not_done("looked at another system")?).wait()?;
+    let crashed = permit.run(|_| Err::<String, _>(Failure::unknown("crashed")));
+    assert!(matches!(crashed, Err(RunError::Uncertain { .. })), "{crashed:?}");
+    for window in [&mut here, &mut beside] {
+        assert!(matches!(window.permit(&action), Err(PermitError::Store(_))), "it is never fresh");
+    }
     Ok(())
 }

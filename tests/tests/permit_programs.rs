@@ -337,18 +337,17 @@ fn numbered(attempts: &[Came]) -> impl Iterator<Item = (u64, &Came)> {
 impl Model {
     fn says(&self, request: usize, lanes: &[Lane; 2]) -> Says {
         let attempts = &self.attempts[request];
-        let latest = attempts.last();
         for (number, came) in numbered(attempts) {
             match came {
                 Came::Open => return Says::Uncertain(number),
                 Came::Done(text) => return Says::Done(number, text.clone()),
-                Came::Failed(under) if Some(came) == latest && number == attempts.len() as u64 => {
-                    let now = [lanes[0].texts(), lanes[1].texts()];
-                    if under.as_ref().is_none_or(|under| *under == now) {
-                        return Says::Failed(number);
-                    }
-                }
                 Came::Failed(_) | Came::NotDone => {}
+            }
+        }
+        if let Some(Came::Failed(under)) = attempts.last() {
+            let now = [lanes[0].texts(), lanes[1].texts()];
+            if under.as_ref().is_none_or(|under| *under == now) {
+                return Says::Failed(attempts.len() as u64);
             }
         }
         self.may(request, lanes)

@@ -180,9 +180,16 @@ impl<C: ContextState, St> Window<C, St> {
             Tried::Never { .. } | Tried::Failed(_) => {}
         }
         let how = Ended::Failed(failed(&failure, &lanes, &self.shared.lock()));
-        let (attempt, about) = (number.saturating_add(1), action.describe());
-        let end = End { signature, attempt, action: A::NAME.to_owned(), about, how };
-        run(&self.shared, Noted(end)).await?;
+        let intent = Intent {
+            episode: self.shared.lock().episode.clone(),
+            record: 0,
+            time: 0,
+            action: A::NAME.to_owned(),
+            repeats: None,
+            about: action.describe(),
+        };
+        let attempt = Attempt::of(signature, number.saturating_add(1), intent);
+        run(&self.shared, Noted(End::of(&attempt, how))).await?;
         Ok(())
     }
 }
@@ -193,8 +200,9 @@ async fn tried<St: AsyncStore>(shared: &Shared<St>, signature: Signature) -> Res
     let Some(latest) = latest else { return Ok((0, Tried::Never { before: None })) };
     let number = latest.number;
     let mut failed = None;
-    // An attempt that came to nothing says nothing of the one before it.
-    for attempt in [Some(latest), before].into_iter().flatten() {
+    // An attempt that came to nothing says nothing of one before it that did not.
+    let [first, then] = if latest.came_to_nothing() { [before, Some(latest)] } else { [Some(latest), None] };
+    for attempt in [first, then].into_iter().flatten() {
         let tried = match Latest::of(signature, attempt) {
             Latest::Open(attempt) => {
                 let unsettled = &shared.lock().unsettled;

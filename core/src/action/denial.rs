@@ -5,6 +5,7 @@ use std::{cell::Cell, collections::BTreeSet, fmt};
 use super::{Action, Requirement, record::FailureRecord};
 use crate::{
     Digest, Fidelity, SpanId,
+    kind::{Kind as _, NegativeResult},
     pointer::Ids,
     window::{contents::Contents, fidelity, table::Residency},
 };
@@ -49,7 +50,8 @@ impl Denial {
         &self.0.unrecorded
     }
 
-    /// Required lanes that hold nothing: what the action depends on was never observed.
+    /// Required lanes that hold nothing, or only results that failed or are not final: what the action depends on was never
+    /// observed.
     pub fn empty(&self) -> &[&'static str] {
         &self.0.empty
     }
@@ -102,7 +104,9 @@ impl fmt::Display for Denial {
             say(format_args!("{newer} contradicts {older}, which left the window before: `bring_back`, and compare"))?;
         }
         for lane in &missing.empty {
-            say(format_args!("`{lane}` holds nothing: observe what the action depends on, and push it there"))?;
+            say(format_args!(
+                "`{lane}` holds nothing that was observed: observe what the action depends on, and push it there"
+            ))?;
         }
         if let Some(mismatch) = &missing.mismatch {
             say(format_args!("{mismatch}"))?;
@@ -181,17 +185,19 @@ fn has_word(text: &str, word: &str) -> bool {
 pub(super) fn denial<A: Action>(action: &A, lanes: &[u16], lossy: bool, contents: &Contents) -> Option<Denial> {
     let mut missing = Box::new(Missing { action: A::NAME, ..Missing::default() });
     for lane in lanes {
+        let failures_count = contents.lane(*lane).is_some_and(|lane| lane.kind() == NegativeResult::ID);
         let mut is_empty = true;
         for span in contents.protected.get(lane).into_iter().flatten() {
-            let residency = contents.table.get(*span).map(|entry| entry.residency);
-            match (residency, contents.reads.superseded_by(*span)) {
-                (Some(Residency::Resident), _) => {}
-                (Some(Residency::Evicted), None) => missing.evicted.push(*span),
-                (Some(Residency::Replaced), None) => missing.replaced.push((*span, contents.summary_of(*span))),
-                (Some(Residency::Discarded), None) if !lossy => missing.lost.push(*span),
+            let Some(entry) = contents.table.get(*span) else { continue };
+            match (entry.residency, contents.reads.superseded_by(*span)) {
+                (Residency::Resident, _) => {}
+                (Residency::Evicted, None) => missing.evicted.push(*span),
+                (Residency::Replaced, None) => missing.replaced.push((*span, contents.summary_of(*span))),
+                (Residency::Discarded, None) if !lossy => missing.lost.push(*span),
                 _ => continue,
             }
-            is_empty = false;
+            // A call that failed, or goes on, has observed nothing yet.
+            is_empty &= (contents.failed.contains(span) && !failures_count) || contents.exchanges.is_unfinished(*span);
         }
         missing.contradicted.extend(contents.contradicted(*lane));
         if is_empty {

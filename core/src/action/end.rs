@@ -29,15 +29,13 @@ pub(super) enum Ended {
 pub(super) struct End {
     pub(super) signature: Signature,
     pub(super) attempt: u64,
-    pub(super) action: String,
-    pub(super) about: Option<String>,
+    pub(super) intent: Intent,
     pub(super) how: Ended,
 }
 
 impl End {
     pub(super) fn of(attempt: &Attempt, how: Ended) -> Self {
-        let Intent { action, about, .. } = attempt.intent.clone();
-        Self { signature: attempt.signature, attempt: attempt.number, action, about, how }
+        Self { signature: attempt.signature, attempt: attempt.number, intent: attempt.intent.clone(), how }
     }
 }
 
@@ -48,7 +46,8 @@ impl<'w, St: 'w> Operation<'w, St> for End {
     type Effect = ((Digest, u64), (Digest, u64), Option<String>);
 
     fn plan(self, _: &Contents, _: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
-        let Self { signature, attempt, action, how, .. } = self;
+        let Self { signature, attempt, intent, how } = self;
+        let action = intent.action.clone();
         let time = now();
         let this = (*signature.digest(), attempt);
         let mut plan = Plan::new(((Digest::from_bytes([0; 32]), time), this, None));
@@ -69,7 +68,8 @@ impl<'w, St: 'w> Operation<'w, St> for End {
                 return Ok(plan);
             }
         };
-        plan.claims.push(ending.claim(&signature, attempt).map_err(|error| CommitError::Record(error.into()))?);
+        plan.claims
+            .push(ending.claim(&signature, attempt, &intent).map_err(|error| CommitError::Record(error.into()))?);
         plan.events.push(Event::Ended { signature: *signature.digest(), attempt, action, ending });
         Ok(plan)
     }
@@ -144,10 +144,9 @@ impl<'w, St: 'w> Operation<'w, St> for Noted {
 
     fn plan(self, contents: &Contents, counter: &dyn TokenCounter) -> Result<Plan<Self::Effect>, CommitError> {
         let Self(end) = self;
-        let (signature, attempt, action, about) = (end.signature, end.attempt, end.action.clone(), end.about.clone());
-        let ended = <End as Operation<'w, St>>::plan(end, contents, counter)?;
-        let (episode, record) = (contents.episode.clone(), contents.length);
-        let intent = Intent { episode, record, time: now(), action, repeats: None, about };
+        let (signature, attempt, episode) = (end.signature, end.attempt, contents.episode.clone());
+        let intent = Intent { episode, record: contents.length, time: now(), repeats: None, ..end.intent };
+        let ended = <End as Operation<'w, St>>::plan(End { intent: intent.clone(), ..end }, contents, counter)?;
         let claim = intent.claim(&signature, attempt).map_err(|error| CommitError::Record(error.into()))?;
         let open = ended.effect.2.map(|why| (ended.effect.1, (intent, Some(why))));
         let claims = ended.claims.into_iter().chain([claim]).collect();

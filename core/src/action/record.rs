@@ -71,6 +71,12 @@ pub(crate) struct Attempted {
     pub(crate) ending: Option<Ending>,
 }
 
+impl Attempted {
+    pub(crate) fn came_to_nothing(&self) -> bool {
+        matches!(self.ending, Some(Ending::Failed(_) | Ending::NotDone { .. }))
+    }
+}
+
 /// The attempts of one request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attempts {
@@ -123,9 +129,15 @@ impl Intent {
 }
 
 impl Ending {
-    pub(crate) fn claim(&self, signature: &Signature, attempt: u64) -> Result<Claim, postcard::Error> {
-        claim(key(signature, attempt, Part::Ending), self)
+    /// Bound to the intent that it ends: an attempt of another store ends none here.
+    pub(crate) fn claim(&self, signature: &Signature, attempt: u64, intent: &Intent) -> Result<Claim, postcard::Error> {
+        let (key, intent) = (key(signature, attempt, Part::Ending), intent.claim(signature, attempt)?);
+        Ok(Claim { signature: key, ..claim(bound(&key, &intent.holder), self)? })
     }
+}
+
+fn bound(ending: &Digest, intent: &[u8]) -> Digest {
+    Digest::of_two(ending.as_bytes(), intent)
 }
 
 fn read<T: DeserializeOwned>(signature: &Digest, holder: &[u8]) -> Result<T, StoreError> {
@@ -163,8 +175,9 @@ impl Attempts {
                 let Some(intent) = intent else {
                     return if ending.is_none() { Ok(found) } else { Err(StoreError::backend(NOT_BEGUN)) };
                 };
+                let of_ending = bound(of_ending, intent);
                 let intent = read(of_intent, intent)?;
-                let ending = ending.as_deref().map(|ending| read(of_ending, ending)).transpose()?;
+                let ending = ending.as_deref().map(|ending| read(&of_ending, ending)).transpose()?;
                 found.then(Attempted { number, intent, ending });
             }
             (next, size) = (end, size.saturating_mul(2).min(MOST));
@@ -172,8 +185,7 @@ impl Attempts {
     }
 
     fn then(&mut self, latest: Attempted) {
-        let came_to_nothing = |of: &Attempted| matches!(of.ending, Some(Ending::Failed(_) | Ending::NotDone { .. }));
-        if let Some(earlier) = self.latest.replace(latest).filter(|of| !came_to_nothing(of)) {
+        if let Some(earlier) = self.latest.replace(latest).filter(|of| !of.came_to_nothing()) {
             self.before = Some(earlier);
         }
     }

@@ -241,6 +241,8 @@ pub struct SpanFacts {
     pub text: bool,
     /// What it read, where it said so.
     pub reads: Option<Arc<str>>,
+    /// Whether it is the result of a call that failed.
+    pub failed: bool,
 }
 
 /// Where a span is now.
@@ -274,9 +276,10 @@ impl SpanFacts {
     pub(super) fn of(record: SpanRecord, tables: &Tables) -> Result<Self, Fault> {
         let lane = tables.lane(record.lane).ok_or(Fault::Unknown { what: "lane" })?;
         let name = record.name.map(|name| tables.name(name).cloned().ok_or(Fault::Unknown { what: "tool name" }));
-        let SpanRecord { span, origin, role, start, tokens, certainty, sha256, bytes, text, reads, .. } = record;
+        let SpanRecord { span, origin, role, start, tokens, certainty, sha256, bytes, text, reads, failed, .. } =
+            record;
         let (lane, kind, name) = (lane.name(), lane.kind(), name.transpose()?);
-        Ok(Self { span, lane, kind, origin, role, name, start, tokens, certainty, sha256, bytes, text, reads })
+        Ok(Self { span, lane, kind, origin, role, name, start, tokens, certainty, sha256, bytes, text, reads, failed })
     }
 }
 

@@ -172,6 +172,7 @@ pub(crate) struct SpanRecord {
     pub(crate) text: bool,
     pub(crate) part: Part,
     pub(crate) reads: Option<Arc<str>>,
+    pub(crate) failed: bool,
 }
 
 impl SpanRecord {

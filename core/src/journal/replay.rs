@@ -301,6 +301,9 @@ impl Replay {
             return Err(Fault::Contradicts { span, what: "it begins before the span before it ends" });
         }
         self.contents.enter_at(span, row);
+        if record.failed {
+            self.contents.failed.insert(span);
+        }
         if !self.written.contains(&span) {
             self.contents.newest = self.contents.newest.max(record.end());
         }

@@ -28,6 +28,9 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         let entry = contents.entry(span)?;
         contents.in_lane(span, entry, F::AT.0)?;
         contents.is_current(span, entry)?;
+        if contents.exchanges.is_unfinished(span) {
+            return Err(EvidenceError::Unfinished { span });
+        }
         let trust = contents.trust(span);
         if <F::Kind as Kind>::Cited::FIRST_HAND && trust < Some(Trust::Stored) {
             return Err(EvidenceError::NotFirstHand { span, origin: contents.said_by(span, entry) });
@@ -113,6 +116,7 @@ impl Contents {
             _ if self.class(entry.lane) == Class::Rationale => Trust::Hearsay,
             // Something that the episode held, and nobody knows what.
             _ if self.is_recall(entry) && self.recalled_from(span, entry).is_none() => Trust::Hearsay,
+            _ if self.exchanges.is_unfinished(span) => Trust::Hearsay,
             (Origin::Model | Origin::Notice, _) => Trust::Hearsay,
             (Origin::Human | Origin::Tool, Residency::Resident) => Trust::Seen,
             (Origin::Human | Origin::Tool, _) => Trust::Stored,

@@ -87,6 +87,8 @@ pub struct Contents {
     pub(crate) recalls: BTreeMap<SpanId, u32>,
     pub(crate) lossy: Option<Lossy>,
     pub(crate) exchanges: Exchanges,
+    /// Results of calls that failed.
+    pub(crate) failed: BTreeSet<SpanId>,
     pub(crate) ledger: Ledger,
     pub(crate) trusts_estimates: bool,
     pub(crate) cache: Option<CachePrice>,
@@ -162,6 +164,7 @@ impl Contents {
             recalls: BTreeMap::new(),
             lossy: None,
             exchanges: Exchanges::default(),
+            failed: BTreeSet::new(),
             reads: Reads::default(),
             seals: Seals::default(),
             trusts_estimates: episode.trusts_estimates,
@@ -251,6 +254,9 @@ impl Contents {
         self.newest = self.pushed_tokens;
         if part.seal() == Some(true) {
             self.seals.enter(id);
+        }
+        if span.failed {
+            self.failed.insert(id);
         }
         self.exchanges.enter(id, part);
         // A failed read supersedes nothing.

@@ -29,6 +29,7 @@ impl Contents {
             text: entry.text,
             part: self.part(span),
             reads: self.reads.subject(span).cloned(),
+            failed: self.failed.contains(&span),
         }
     }
 

@@ -124,6 +124,9 @@ impl Contents {
                 self.newest = self.newest.max(start.saturating_add(u64::from(entry.tokens)));
             }
             self.fresh.push(id);
+            if old.failed.contains(span) {
+                self.failed.insert(id);
+            }
             if taken {
                 moved.insert(*span, id);
             }

@@ -227,6 +227,13 @@ impl Exchanges {
         }
     }
 
+    /// Whether it is an interim result, and its call has no final one yet.
+    pub(crate) fn is_unfinished(&self, span: SpanId) -> bool {
+        let Some(Part::Interim(call)) = self.parts.get(&span) else { return false };
+        let first = self.first_of(span);
+        self.open.iter().any(|open| open.id == *call && self.first_of(open.span) == first)
+    }
+
     /// Whether a turn began in an earlier span.
     pub(crate) fn goes_on(&self, span: SpanId) -> bool {
         matches!(self.part(span), Some(Part::Turn(_))) && self.first.contains_key(&span)

@@ -145,6 +145,7 @@ impl<C: ContextState, St> Window<C, St> {
             let of_another = contents.recalled_from(*span, entry).is_some_and(renumbered);
             let reads = contents.reads.subject(*span).filter(|_| !of_another).cloned();
             let new = NewSpan::again(content.clone(), entry.origin, entry.role, name, part, reads);
+            let new = if contents.failed.contains(span) { new.failed() } else { new };
             Some(Unsaved { span: *span, lane: contents.lane_name(entry), content, new })
         };
         contents.fresh.iter().filter_map(unsaved).collect()

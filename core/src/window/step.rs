@@ -248,7 +248,11 @@ const READ_BACK: usize = 64;
 async fn read_back<St: AsyncStore>(store: &St, blobs: &[(Option<SpanId>, Blob)]) -> Result<(), CommitError> {
     for group in blobs.chunks(READ_BACK) {
         let digests: Vec<_> = group.iter().map(|(_, blob)| *blob.digest()).collect();
-        let found = store.get_many(&digests).await.map_err(|error| named(error, group))?;
+        let found = match store.get_many(&digests).await {
+            // What an action gave, and the text of it was redacted before: on record all the same, and not in the store.
+            Err(StoreError::Sealed { .. }) if matches!(group, [(None, _)]) => continue,
+            found => found.map_err(|error| named(error, group))?,
+        };
         for (at, (span, blob)) in group.iter().enumerate() {
             if found.get(at).is_none_or(|bytes| bytes != blob.bytes()) {
                 let digest = *blob.digest();

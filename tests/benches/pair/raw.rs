@@ -112,6 +112,7 @@ struct Externalized {
     text: bool,
     part: u8,
     reads: Option<()>,
+    failed: bool,
 }
 
 #[derive(Clone, Serialize)]
@@ -375,6 +376,7 @@ impl Span {
             text: true,
             part: 0,
             reads: None,
+            failed: false,
         }
     }
 }
