@@ -7,7 +7,7 @@ use std::{hint::black_box, sync::Arc, time::Duration};
 
 use keepspan::{
     Action, ContextState, Digest, Episode, EpisodeId, Failure, NewSpan, Signature, Spans, Window,
-    store::{Batch, Claim, EmbeddedStore, MemoryStore, Store},
+    store::{Batch, Blob, Claim, EmbeddedStore, MemoryStore, Store},
 };
 
 use self::timing::{interleave, time};
@@ -94,18 +94,20 @@ fn on<S: Store>(name: &str, required: usize, store: Arc<S>) {
     println!("| {name}: permit | {required} | {ours:.1} us | {engine:.1} us | {:.1} us |", ours - engine);
     let bare = EpisodeId::new("bare");
     let length = std::cell::Cell::new(0_u64);
-    let write = |bytes: usize, claim: bool| {
-        let claims = if claim { vec![Claim { signature: unseen(), holder: vec![0; 40] }] } else { vec![] };
-        let batch = Batch::new(bare.clone(), length.get(), vec![], vec![vec![1; bytes]]).claiming(claims);
+    let outcome = Blob::new("done");
+    let write = |blobs: Vec<Blob>| {
+        let claim = Claim { signature: unseen(), holder: vec![0; 90] };
+        let batch = Batch::new(bare.clone(), length.get(), blobs, vec![vec![1; 150]]).claiming(vec![claim]);
         length.set(length.get() + 1);
         batch
     };
     let by_hand = || {
-        let (first, second, digest) = (write(150, true), write(150, true), unseen());
+        let (first, second, digest) = (write(vec![]), write(vec![outcome.clone()]), unseen());
         time(|| {
             store.holders(&[digest]).unwrap();
             store.commit(&first).unwrap();
             store.commit(&second).unwrap();
+            store.get_many(&[*outcome.digest()]).unwrap();
         })
     };
     let run = || {

@@ -17,7 +17,8 @@ use crate::{
 
 impl<C: ContextState, St> Window<C, St> {
     /// Asks whether an action may run now: whether it was done already, whatever window did it, and whether every span of
-    /// every lane that it requires is in this one. O(spans of those lanes) and one look-up in the store.
+    /// every lane that it requires is in this one. O(spans of those lanes) and one look-up in the store; for a request that was
+    /// attempted before, O(log attempts) more.
     ///
     /// ```
     /// # use keepspan::{ContextState, Episode, Failure, Granted, NewSpan, Permission, Spans, Window, action, store::MemoryStore};
@@ -98,7 +99,7 @@ impl<C: ContextState, St> Window<C, St> {
     }
 
     /// What is known of a request, by its signature, whatever window attempted it: before a tool call, whether it failed,
-    /// why, and under which versions of what it depends on. One look-up in the store.
+    /// why, and under which versions of what it depends on. As many look-ups in the store as for a [`permit`](Self::permit).
     ///
     /// # Errors
     /// [`PermitError`]: the store failed.

@@ -157,10 +157,10 @@ const NOT_BEGUN: &str = "an attempt that nobody began has an ending: the claims 
 const MOST: u64 = 64;
 
 impl Attempts {
-    /// Asks the store: one look-up where there was one attempt at most, else O(log attempts) of them up to 126 attempts, and
-    /// one more for each 64 after that.
+    /// Asks the store: one look-up where nobody made the request yet, one more after one attempt, else O(log attempts) of them
+    /// up to 127 attempts, and one more for each 64 after that.
     pub(crate) async fn of<S: AsyncStore>(store: &S, signature: &Signature) -> Result<Self, StoreError> {
-        let (mut found, mut next, mut size) = (Self::default(), 1_u64, 2_u64);
+        let (mut found, mut next, mut size) = (Self::default(), 1_u64, 1_u64);
         loop {
             let end = next.saturating_add(size);
             let keys: Vec<_> = (next..end)

@@ -108,11 +108,15 @@ impl Contents {
             let pointer = at(&mut pointers, span);
             messages.extend(match (entry.residency, pointer) {
                 _ if self.is_summary(span, entry) => None,
-                (Residency::Resident, _) => self.said(span, entry),
+                (Residency::Resident, _) => self.text(entry, Shown::Span(span)),
                 (Residency::Evicted, Some((last, tokens))) => Some(self.pointer(span, last, entry, tokens)),
                 (Residency::Discarded, _) => self.removed(span, entry),
                 _ => None,
             });
+            if entry.exchange || self.exchanges.is_orphan(span) {
+                let last = messages.last_mut().filter(|last| last.shown == Shown::Span(span));
+                last.into_iter().for_each(|message| self.mark(span, message));
+            }
         }
         messages
     }
@@ -135,14 +139,11 @@ impl Contents {
         }
     }
 
-    fn said(&self, span: SpanId, entry: &Entry) -> Option<Message> {
-        let message = self.text(entry, Shown::Span(span))?;
-        if !entry.exchange && !self.exchanges.is_orphan(span) {
-            return Some(message);
-        }
+    /// Says what a span is in its exchange; most are in none.
+    fn mark(&self, span: SpanId, message: &mut Message) {
         let sealed = self.exchanges.part(span).and_then(Part::seal);
-        let seal_intact = sealed.map(|_| self.seals.is_intact(span));
-        Some(Message { seal_intact, result: self.exchanges.result(span), ..message })
+        message.seal_intact = sealed.map(|_| self.seals.is_intact(span));
+        message.result = self.exchanges.result(span);
     }
 
     fn text(&self, entry: &Entry, shown: Shown) -> Option<Message> {
