@@ -222,8 +222,8 @@ pub(crate) enum Part {
     Lost(SpanId, Arc<str>),
     /// It is the result of a call that never was in the window.
     Orphan(Arc<str>),
-    /// It is one of several spans of a turn, or sealed.
-    Turn(Turn),
+    /// It is one of several spans of a turn, or sealed. Out of line: it is rare, and every span has a part.
+    Turn(Box<Turn>),
 }
 
 /// A part of a model's turn.
@@ -245,7 +245,8 @@ impl Part {
     /// The calls that it makes.
     pub(crate) fn calls(&self) -> &[Arc<str>] {
         match self {
-            Self::Calls(calls) | Self::Turn(Turn { calls, .. }) => calls,
+            Self::Calls(calls) => calls,
+            Self::Turn(turn) => &turn.calls,
             _ => &[],
         }
     }
@@ -397,7 +398,7 @@ impl NewSpan {
             _ => return None,
         };
         let turn = Turn { label, calls, seal: self.sealed.then_some(true) };
-        (self.origin == Origin::Model).then_some(Part::Turn(turn))
+        (self.origin == Origin::Model).then(|| Part::Turn(Box::new(turn)))
     }
 
     /// What the content costs, by what it is.

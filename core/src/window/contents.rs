@@ -108,8 +108,8 @@ pub struct Contents {
     pub(crate) pointer_price: u64,
     pub(crate) classes: Box<[Class]>,
     pub(crate) names: Names,
-    /// The spans of each protected lane: what an action requires is asked before each (rule R17).
-    pub(crate) protected: BTreeMap<u16, BTreeSet<SpanId>>,
+    /// The spans of each protected lane, ascending: what an action requires is asked before each (rule R17).
+    pub(crate) protected: BTreeMap<u16, Vec<SpanId>>,
     /// Attempts of this episode that its log has no ending of, each with why that is, where it is known.
     pub(crate) unsettled: BTreeMap<(Digest, u64), (Intent, Option<String>)>,
 }
@@ -282,7 +282,16 @@ impl Contents {
     /// Notes that a protected lane has a span.
     pub(crate) fn keep_in_mind(&mut self, span: SpanId, lane: u16) {
         if self.lane(lane).is_some_and(|lane| lane.kind().is_protected()) {
-            self.protected.entry(lane).or_default().insert(span);
+            let spans = self.protected.entry(lane).or_default();
+            // Nearly always the newest.
+            match spans.last() {
+                Some(last) if *last >= span => {
+                    if let Err(at) = spans.binary_search(&span) {
+                        spans.insert(at, span);
+                    }
+                }
+                _ => spans.push(span),
+            }
         }
     }
 

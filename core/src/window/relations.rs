@@ -7,10 +7,7 @@ use std::{
 };
 
 use super::{Window, contents::Contents, table::Entry};
-use crate::{
-    ContextState, SelectionError, SpanId,
-    span::{Part, Turn},
-};
+use crate::{ContextState, SelectionError, SpanId, span::Part};
 
 /// A call that has no final result; see [`Window::open_calls`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,8 +136,8 @@ impl Exchanges {
                 self.said(span, None, calls);
                 Some(())
             }
-            Part::Turn(Turn { label, calls, .. }) => {
-                self.said(span, label.as_ref(), calls);
+            Part::Turn(turn) => {
+                self.said(span, turn.label.as_ref(), &turn.calls);
                 Some(())
             }
             Part::Answers(call) => self.answered(span, call, true),
@@ -295,7 +292,9 @@ impl Contents {
     /// What a span does in its exchange, as it is recorded now.
     pub(crate) fn part(&self, span: SpanId) -> Part {
         let mut part = self.exchanges.part(span).cloned().unwrap_or_default();
-        if let Part::Turn(Turn { seal: Some(intact), .. }) = &mut part {
+        if let Part::Turn(turn) = &mut part
+            && let Some(intact) = &mut turn.seal
+        {
             *intact = self.seals.is_intact(span);
         }
         part
