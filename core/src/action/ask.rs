@@ -181,14 +181,7 @@ impl<C: ContextState, St> Window<C, St> {
             Tried::Never { .. } | Tried::Failed(_) => {}
         }
         let how = Ended::Failed(failed(&failure, &lanes, &self.shared.lock()));
-        let intent = Intent {
-            episode: self.shared.lock().episode.clone(),
-            record: 0,
-            time: 0,
-            action: A::NAME.to_owned(),
-            repeats: None,
-            about: action.describe(),
-        };
+        let intent = Intent::of(action, self.shared.lock().episode.clone());
         let attempt = Attempt::of(signature, number.saturating_add(1), intent);
         run(&self.shared, Noted(End::of(&attempt, how))).await?;
         Ok(())

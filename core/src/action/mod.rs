@@ -12,7 +12,8 @@
 //! | an intent without an ending | [`Uncertain`](Permission::Uncertain): it crashed, timed out, was cancelled, or runs now | [`settle`](Withheld::settle), once somebody looked |
 //!
 //! An attempt claims its number in the same commit that records its intent, before it runs, and its ending after: both once
-//! only across every process that shares the store. A request that is to be another one needs a field that differs.
+//! only across every process that shares the store. An attempt that came to nothing hides none before it that did, or may
+//! have. A request that is to be another one needs a field that differs.
 
 mod ask;
 mod attempt;

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::Signature;
+use super::{Action, Signature};
 use crate::{
     Digest, EpisodeId, SpanId,
     evidence::Consent,
@@ -123,6 +123,12 @@ fn claim(signature: Digest, value: &impl Serialize) -> Result<Claim, postcard::E
 }
 
 impl Intent {
+    /// The first attempt of an action, before it is on record.
+    pub(crate) fn of<A: Action>(action: &A, episode: EpisodeId) -> Self {
+        let (action, about) = (A::NAME.to_owned(), action.describe());
+        Self { episode, record: 0, time: 0, action, repeats: None, about }
+    }
+
     pub(crate) fn claim(&self, signature: &Signature, attempt: u64) -> Result<Claim, postcard::Error> {
         claim(key(signature, attempt, Part::Intent), self)
     }
