@@ -83,9 +83,7 @@ macro_rules! repeats {
             /// The permit after all, for a repeat that is wanted: the reason is logged with the attempt (rule R19). The lanes that
             /// the action requires must be in the window all the same.
             ///
-            /// ```ignore
-            /// let permit = done.repeat(Override::because("asked for twice")?).map_err(Withheld::into_inner)?;
-            /// ```
+            /// Where an error must not borrow: `done.repeat(reason).map_err(Withheld::into_inner)?`.
             ///
             /// # Errors
             /// The [`Denial`], where they are not.
