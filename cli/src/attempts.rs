@@ -17,6 +17,9 @@ pub struct Attempt {
     pub record: u64,
     pub time: Option<u64>,
     pub action: String,
+    /// What the request is, in words, where its type says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
     pub attempt: u64,
     pub signature: Digest,
     /// Why it ran although its request was on record.
@@ -42,10 +45,11 @@ impl Attempt {
         matches!(self.state, State::Uncertain { .. })
     }
 
-    /// The action, and the number of an attempt that is not its first.
+    /// The action, what the request is, and the number of an attempt that is not its first.
     pub fn name(&self) -> String {
         let number = if self.attempt > 1 { format!(" (attempt {})", self.attempt) } else { String::new() };
-        format!("{}{number}", self.action)
+        let about = self.about.as_ref().map(|about| format!(" {about}")).unwrap_or_default();
+        format!("{}{about}{number}", self.action)
     }
 
     /// What became of it, in words.
@@ -108,7 +112,10 @@ fn attempt(entry: &LogEntry, happening: &Happening) -> Option<Attempt> {
         }
         _ => return None,
     };
-    let repeats = if let Happening::Intended { repeats, .. } = happening { repeats.clone() } else { None };
+    let (about, repeats) = match happening {
+        Happening::Intended { about, repeats, .. } => (about.clone(), repeats.clone()),
+        _ => (None, None),
+    };
     let (record, time, action) = (entry.record, entry.time, action.clone());
-    Some(Attempt { record, time, action, attempt: *attempt, signature: *signature, repeats, state })
+    Some(Attempt { record, time, action, about, attempt: *attempt, signature: *signature, repeats, state })
 }

@@ -123,13 +123,16 @@ fn happening(happening: &Happening) -> Option<Told> {
 /// What became of an action, and on what it was begun.
 fn action(happening: &Happening) -> Option<Told> {
     Some(match happening {
-        Happening::Intended { action, signature, attempt: number, evidence, consent, repeats, lossy, .. } => {
+        Happening::Intended {
+            action, about, signature, attempt: number, evidence, consent, repeats, lossy, ..
+        } => {
             let evidence = (!evidence.is_empty()).then(|| format!(", justified by {}", numbers(evidence)));
             let consent = consent.map(|span| format!(", with consent in {span}"));
             let repeats = repeats.as_ref().map(|reason| format!("; repeated: {reason}"));
             let lossy = lossy.as_ref().map(|reason| format!("; on a lossy window: {reason}"));
+            let about = about.as_ref().map(|about| format!(" {about}")).unwrap_or_default();
             let more: String = [evidence, consent, repeats, lossy].into_iter().flatten().collect();
-            told(MarkKind::Acted, format!("`{action}` begins ({}){more}", which(*signature, *number)))
+            told(MarkKind::Acted, format!("`{action}`{about} begins ({}){more}", which(*signature, *number)))
         }
         Happening::Done { action, signature, attempt: number, how, .. } => {
             let how = how.as_ref().map(|how| format!(", as was found out: {how}")).unwrap_or_default();

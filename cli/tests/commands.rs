@@ -58,7 +58,7 @@ fn several_episodes_must_be_told_apart() -> Outcome {
 
 /// Drops a column, by a schema that a tool gave.
 #[derive(keepspan::Action)]
-#[action(state = Migration, requires(schema))]
+#[action(state = Migration, requires(schema), describe = in_words)]
 struct DropColumn {
     column: &'static str,
 }
@@ -90,6 +90,10 @@ fn acted() -> Outcome<(common::Made, [DropColumn; 5])> {
     Ok((made, requests))
 }
 
+fn in_words(request: &DropColumn) -> String {
+    format!("of {}", request.column)
+}
+
 #[test]
 fn actions_are_listed_and_the_uncertain_ones_stand_out() -> Outcome {
     let (made, requests) = acted()?;
@@ -98,12 +102,12 @@ fn actions_are_listed_and_the_uncertain_ones_stand_out() -> Outcome {
     let states: Vec<_> = listed.out.lines().filter_map(|line| line.split_once("  DropColumn")).map(|of| of.1).collect();
     let hostile = HOSTILE.replace('\u{1b}', "\\u{1b}");
     let expected = [
-        "  done",
-        &format!(" (attempt 2)  done; repeated: it came back {hostile}"),
-        "  failed without effect: b is a key",
-        &format!("  uncertain: it may have taken effect: timed out {hostile}"),
+        " of a  done",
+        &format!(" of a (attempt 2)  done; repeated: it came back {hostile}"),
+        " of b  failed without effect: b is a key",
+        &format!(" of c  uncertain: it may have taken effect: timed out {hostile}"),
         "  refused: the user said no",
-        "  uncertain: no outcome is on record; its process stopped, its future was dropped, or it runs now",
+        " of e  uncertain: no outcome is on record; its process stopped, its future was dropped, or it runs now",
     ];
     assert_eq!(states, expected, "{}", listed.out);
     let json = made.run("actions", &["--json"])?.json()?;
@@ -118,11 +122,11 @@ fn the_log_tells_attempts_apart() -> Outcome {
     let [a, _, _, d, e] = requests.map(|request| request.signature().to_string()[..8].to_owned());
     let log = made.run("log", &[])?.out;
     for said in [
-        format!("`DropColumn` begins ({a})"),
-        format!("`DropColumn` begins ({a}, attempt 2)"),
+        format!("`DropColumn` of a begins ({a})"),
+        format!("`DropColumn` of a begins ({a}, attempt 2)"),
         format!("`DropColumn` was done ({a}, attempt 2)"),
         format!("`DropColumn` was refused ({d}): the user said no"),
-        format!("`DropColumn` begins ({e})"),
+        format!("`DropColumn` of e begins ({e})"),
     ] {
         assert!(log.contains(&said), "{said}: {log}");
     }

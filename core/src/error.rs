@@ -615,5 +615,11 @@ pub enum RedactError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{what}` is blank: whoever audits this window must be able to read it")]
 pub struct Unexplained {
-    pub(crate) what: &'static str,
+    what: &'static str,
+}
+
+/// A text that whoever audits the window will read, under the name that a message gives it.
+pub(crate) fn explained(what: &'static str, text: impl Into<String>) -> Result<String, Unexplained> {
+    let text = text.into();
+    if text.trim().is_empty() { Err(Unexplained { what }) } else { Ok(text) }
 }

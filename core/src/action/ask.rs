@@ -78,7 +78,7 @@ impl<C: ContextState, St> Window<C, St> {
     {
         let shared = &self.shared;
         shared.lock().is_idle()?;
-        let lanes = lanes::<A>().map_err(|lane| PermitError::NoLane { action: A::NAME, lane: lane.name })?;
+        let lanes = lanes::<A>()?;
         let signature = Signature::of(A::NAME, action);
         let (number, tried) = tried(shared, signature).await?;
         let (attempt, repeats, lossy, before) = (number, None, None, None);
@@ -172,7 +172,7 @@ impl<C: ContextState, St> Window<C, St> {
         if failure.is_uncertain() {
             return Err(PermitError::Unknown { action: A::NAME });
         }
-        let lanes = lanes::<A>().map_err(|lane| PermitError::NoLane { action: A::NAME, lane: lane.name })?;
+        let lanes = lanes::<A>()?;
         let signature = Signature::of(A::NAME, action);
         let (number, tried) = tried(&self.shared, signature).await?;
         match tried {

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, collections::BTreeSet, fmt};
 
-use super::{Action, Requirement, record::FailureRecord};
+use super::{Action, PermitError, Requirement, record::FailureRecord};
 use crate::{
     Digest, Fidelity, SpanId,
     kind::{Kind as _, NegativeResult},
@@ -166,19 +166,17 @@ impl<'a> Held<'a> {
 
 /// Whether `word` is in `text` with neither letter, digit, `-`, `_` nor `/` beside it, nor a `.` that goes on.
 fn has_word(text: &str, word: &str) -> bool {
-    let goes_on = |mut rest: std::iter::Peekable<&mut dyn Iterator<Item = char>>| match rest.next() {
-        Some('.') => rest.next().is_some_and(char::is_alphanumeric),
-        next => next.is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '/')),
+    fn goes_on(mut rest: impl Iterator<Item = char>) -> bool {
+        match rest.next() {
+            Some('.') => rest.next().is_some_and(char::is_alphanumeric),
+            next => next.is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '/')),
+        }
+    }
+    let alone = |at: usize| {
+        let (before, after) = (text.get(..at), text.get(at.saturating_add(word.len())..));
+        !goes_on(before.unwrap_or_default().chars().rev()) && !goes_on(after.unwrap_or_default().chars())
     };
-    !word.is_empty()
-        && text.match_indices(word).any(|(at, _)| {
-            let before = text.get(..at).unwrap_or_default();
-            let after = text.get(at.saturating_add(word.len())..).unwrap_or_default();
-            let (mut before, mut after) = (before.chars().rev(), after.chars());
-            let before: &mut dyn Iterator<Item = char> = &mut before;
-            let after: &mut dyn Iterator<Item = char> = &mut after;
-            !goes_on(before.peekable()) && !goes_on(after.peekable())
-        })
+    !word.is_empty() && text.match_indices(word).any(|(at, _)| alone(at))
 }
 
 /// What of the required lanes is in the window, and what not. O(spans of those lanes).
@@ -254,6 +252,10 @@ pub(super) fn still_holds(failure: &FailureRecord, contents: &Contents, now: u64
 }
 
 /// The numbers of the lanes that an action requires.
-pub(super) fn lanes<A: Action>() -> Result<Vec<u16>, Requirement> {
-    A::REQUIRES.iter().map(|required| required.lane_of::<A::State>().ok_or(*required)).collect()
+pub(super) fn lanes<A: Action>() -> Result<Vec<u16>, PermitError> {
+    let number = |required: &Requirement| {
+        let none = PermitError::NoLane { action: A::NAME, lane: required.name };
+        required.lane_of::<A::State>().ok_or(none)
+    };
+    A::REQUIRES.iter().map(number).collect()
 }

@@ -68,8 +68,7 @@ impl<'w, St: 'w> Operation<'w, St> for End {
                 return Ok(plan);
             }
         };
-        plan.claims
-            .push(ending.claim(&signature, attempt, &intent).map_err(|error| CommitError::Record(error.into()))?);
+        plan.claims.push(ending.claim(&signature, attempt, &intent)?);
         plan.events.push(Event::Ended { signature: *signature.digest(), attempt, action, ending });
         Ok(plan)
     }
@@ -147,7 +146,7 @@ impl<'w, St: 'w> Operation<'w, St> for Noted {
         let (signature, attempt, episode) = (end.signature, end.attempt, contents.episode.clone());
         let intent = Intent { episode, record: contents.length, time: now(), repeats: None, ..end.intent };
         let ended = <End as Operation<'w, St>>::plan(End { intent: intent.clone(), ..end }, contents, counter)?;
-        let claim = intent.claim(&signature, attempt).map_err(|error| CommitError::Record(error.into()))?;
+        let claim = intent.claim(&signature, attempt)?;
         let open = ended.effect.2.map(|why| (ended.effect.1, (intent, Some(why))));
         let claims = ended.claims.into_iter().chain([claim]).collect();
         Ok(Plan { blobs: ended.blobs, events: ended.events, claims, ..Plan::new(open) })

@@ -73,7 +73,7 @@ impl<'w, St: 'w> Operation<'w, St> for Intend {
             repeats: record.repeats.clone(),
             about: record.about.clone(),
         };
-        let claim = intent.claim(&signature, record.attempt).map_err(|error| CommitError::Record(error.into()))?;
+        let claim = intent.claim(&signature, record.attempt)?;
         let attempt = (record.signature, record.attempt);
         events.push(Event::Intended(record));
         let claims = spends.into_iter().flat_map(|(_, claims)| claims).chain([claim]).collect();

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Action, Attempt, Denial, Done, FailedAttempt, Permit, Withheld};
-use crate::{Content, Unexplained};
+use crate::{Content, Unexplained, error::explained};
 
 /// Whether an action may run now, and if not, why; see [`Window::permit`](crate::Window::permit).
 #[must_use = "an action runs only on a permit"]
@@ -77,7 +77,7 @@ impl Override {
     /// # Errors
     /// When the reason is blank.
     pub fn because(reason: impl Into<String>) -> Result<Self, Unexplained> {
-        explained(reason.into()).map(Self)
+        explained("reason", reason).map(Self)
     }
 }
 
@@ -91,12 +91,8 @@ impl AcceptLossy {
     /// # Errors
     /// When the reason is blank.
     pub fn because(reason: impl Into<String>) -> Result<Self, Unexplained> {
-        explained(reason.into()).map(Self)
+        explained("reason", reason).map(Self)
     }
-}
-
-fn explained(reason: String) -> Result<String, Unexplained> {
-    if reason.trim().is_empty() { Err(Unexplained { what: "reason" }) } else { Ok(reason) }
 }
 
 /// What was found out about an uncertain attempt.
@@ -112,7 +108,7 @@ impl Settlement {
     /// # Errors
     /// When `how` is blank.
     pub fn done(content: impl Into<Content>, how: impl Into<String>) -> Result<Self, Unexplained> {
-        Ok(Self { content: Some(content.into()), how: explained(how.into())? })
+        Ok(Self { content: Some(content.into()), how: explained("reason", how)? })
     }
 
     /// It did not take effect, and will not any more; `how` says how that is known. The action is fresh again.
@@ -120,6 +116,6 @@ impl Settlement {
     /// # Errors
     /// When `how` is blank.
     pub fn not_done(how: impl Into<String>) -> Result<Self, Unexplained> {
-        Ok(Self { content: None, how: explained(how.into())? })
+        Ok(Self { content: None, how: explained("reason", how)? })
     }
 }

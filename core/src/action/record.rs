@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{Action, Signature};
 use crate::{
-    Digest, EpisodeId, SpanId,
+    CommitError, Digest, EpisodeId, SpanId,
     evidence::Consent,
     store::{AsyncStore, Claim, StoreError},
 };
@@ -115,8 +115,9 @@ pub(crate) fn consent(episode: &EpisodeId, consent: &Consent, signature: &Signat
 }
 
 /// Version, value, and a digest over both and what is claimed: one changed bit could make an outcome a failure.
-fn claim(signature: Digest, value: &impl Serialize) -> Result<Claim, postcard::Error> {
-    let mut holder = postcard::to_extend(value, vec![VERSION])?;
+fn claim(signature: Digest, value: &impl Serialize) -> Result<Claim, CommitError> {
+    let unwritten = |error: postcard::Error| CommitError::Record(error.into());
+    let mut holder = postcard::to_extend(value, vec![VERSION]).map_err(unwritten)?;
     let sum = Digest::of_two(signature.as_bytes(), &holder);
     holder.extend_from_slice(sum.as_bytes());
     Ok(Claim { signature, holder })
@@ -129,14 +130,14 @@ impl Intent {
         Self { episode, record: 0, time: 0, action, repeats: None, about }
     }
 
-    pub(crate) fn claim(&self, signature: &Signature, attempt: u64) -> Result<Claim, postcard::Error> {
+    pub(crate) fn claim(&self, signature: &Signature, attempt: u64) -> Result<Claim, CommitError> {
         claim(key(signature, attempt, Part::Intent), self)
     }
 }
 
 impl Ending {
     /// Bound to the intent that it ends: an attempt of another store ends none here.
-    pub(crate) fn claim(&self, signature: &Signature, attempt: u64, intent: &Intent) -> Result<Claim, postcard::Error> {
+    pub(crate) fn claim(&self, signature: &Signature, attempt: u64, intent: &Intent) -> Result<Claim, CommitError> {
         let (key, intent) = (key(signature, attempt, Part::Ending), intent.claim(signature, attempt)?);
         Ok(Claim { signature: key, ..claim(bound(&key, &intent.holder), self)? })
     }

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     AbandonError, ContextState, Digest, Origin, Role, SelectionError, SpanId, TokenCounter, Unexplained,
+    error::explained,
     journal::{Event, SpanRecord},
     pointer::Plain,
     span::Part,
@@ -27,8 +28,7 @@ impl Abandonment {
     /// # Errors
     /// When the reason is blank.
     pub fn because(reason: impl Into<String>) -> Result<Self, Unexplained> {
-        let reason = reason.into();
-        if reason.trim().is_empty() { Err(Unexplained { what: "reason" }) } else { Ok(Self(reason)) }
+        explained("reason", reason).map(Self)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Operation, Shared, contents::Contents, step::Plan, table::Residency};
 use crate::{
     Digest, DiscardError, SpanId, TokenCounter, Unexplained,
+    error::explained,
     journal::{Event, MutationRecord},
     kind::Evictable,
 };
@@ -21,12 +22,8 @@ impl Mutation {
     /// # Errors
     /// When either is blank.
     pub fn new(reason: impl Into<String>, recovery: impl Into<String>) -> Result<Self, Unexplained> {
-        let (reason, recovery) = (reason.into(), recovery.into());
-        match (reason.trim().is_empty(), recovery.trim().is_empty()) {
-            (true, _) => Err(Unexplained { what: "reason" }),
-            (_, true) => Err(Unexplained { what: "recovery path" }),
-            _ => Ok(Self { reason, recovery, digest: false }),
-        }
+        let (reason, recovery) = (explained("reason", reason)?, explained("recovery path", recovery)?);
+        Ok(Self { reason, recovery, digest: false })
     }
 
     /// Records the SHA-256 of what is removed as well, so that a copy found elsewhere can be told. Left out otherwise: a short

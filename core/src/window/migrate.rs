@@ -5,6 +5,7 @@ use std::fmt;
 use super::{candidates::Class, contents::Contents, table::Entry};
 use crate::{
     LaneSpec, ResumeError, SpanId, TokenCounter, Unexplained,
+    error::explained,
     journal::{Event, LaneRecord},
     kind::{Derived, Kind as _},
     state::recorded,
@@ -95,11 +96,7 @@ impl Migration {
     /// # Errors
     /// When the reason is blank.
     pub fn because(reason: impl Into<String>) -> Result<Self, Unexplained> {
-        let reason = reason.into();
-        if reason.trim().is_empty() {
-            return Err(Unexplained { what: "reason" });
-        }
-        Ok(Self { reason, renamed: Vec::new(), weakened: Vec::new() })
+        Ok(Self { reason: explained("reason", reason)?, renamed: Vec::new(), weakened: Vec::new() })
     }
 
     /// The spans of the episode's lane `from` go on in the struct's lane `to`, which may be one the episode has. A lane that

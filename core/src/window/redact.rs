@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     Digest, RedactError, SelectionError, SpanId, TokenCounter, Unexplained,
+    error::explained,
     journal::{Event, MutationRecord},
     tool::RECALL,
 };
@@ -22,8 +23,7 @@ impl Authority {
     /// # Errors
     /// When the name is blank.
     pub fn of(owner: impl Into<String>) -> Result<Self, Unexplained> {
-        let owner = owner.into();
-        if owner.trim().is_empty() { Err(Unexplained { what: "authority" }) } else { Ok(Self(owner)) }
+        explained("authority", owner).map(Self)
     }
 }
 

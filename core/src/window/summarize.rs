@@ -10,6 +10,7 @@ use super::{
 use crate::{
     Content, CounterError, Digest, Origin, Role, SelectionError, SpanId, SummarizeError, SummaryTextError, TokenCount,
     TokenCounter, Tombstone, Unexplained,
+    error::explained,
     journal::Event,
     kind::{Derived, Evictable},
     pointer::Ids,
@@ -93,8 +94,7 @@ impl Escalation {
     /// # Errors
     /// When the reason is blank.
     pub fn because(reason: impl Into<String>) -> Result<Self, Unexplained> {
-        let reason = reason.into();
-        if reason.trim().is_empty() { Err(Unexplained { what: "reason" }) } else { Ok(Self(reason)) }
+        explained("reason", reason).map(Self)
     }
 }
 
