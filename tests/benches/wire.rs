@@ -12,7 +12,7 @@ use std::{
 };
 
 use keepspan::{
-    Episode, Window,
+    ByteEstimate, Episode, TokenCounter, Window,
     presets::Conversation,
     store::MemoryStore,
     tool::{Anthropic, Gemini, OpenAiChat, OpenAiResponses},
@@ -54,8 +54,10 @@ fn main() {
     let corpus = Path::new(&corpus);
     let read = |path: &str| fs::read_to_string(corpus.join(path)).unwrap();
     let parsed = |path: &str| serde_json::from_str::<Value>(&read(path)).unwrap();
-    println!("| format | MB | text | import | by hand | ratio | render | by hand | ratio | judged | allocations of a render |");
-    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    println!(
+        "| format | MB | text | import | by hand | ratio | by hand, counted | ratio | render | by hand | ratio | judged | allocations of a render |"
+    );
+    println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     let chats = parsed("openai-chat/swe-gym-openhands.json");
     let taus = parsed("tau-bench/airline-gpt4o-writes.json");
     let lists = chats.as_array().unwrap().iter().map(|chat| &chat["messages"]);
@@ -67,7 +69,8 @@ fn main() {
         ("Gemini", "gemini-api", "contents"),
     ] {
         let file = parsed(&format!("{file}/cassettes.json"));
-        let exchanges = file["conversations"].as_array().unwrap().iter().flat_map(|one| one["exchanges"].as_array().unwrap());
+        let exchanges =
+            file["conversations"].as_array().unwrap().iter().flat_map(|one| one["exchanges"].as_array().unwrap());
         let last = exchanges.map(|exchange| &exchange["request"]["body"][field]).filter(|list| list.is_array());
         let messages: Vec<_> = last.flat_map(|list| list.as_array().unwrap()).collect();
         match name {
@@ -87,17 +90,22 @@ fn row<'v, F: Format>(name: &str, format: F, field: &str, messages: impl Iterato
     let megabytes = text.len() as f64 / 1e6;
     let open = || Window::<Conversation, _>::open(MemoryStore::default(), Episode::new("e", "p")).unwrap();
 
-    let [import, by_hand] = interleave(
-        7,
-        || {
-            let mut window = open();
-            time(|| {
-                let body: Value = serde_json::from_str(&text).unwrap();
-                black_box(window.lanes().import(format, &body).unwrap().spans.len());
-            })
-        },
-        || time(|| drop(black_box(texts(&serde_json::from_str(&text).unwrap())))),
-    );
+    let import = || {
+        let mut window = open();
+        time(|| {
+            let body: Value = serde_json::from_str(&text).unwrap();
+            black_box(window.lanes().import(format, &body).unwrap().spans.len());
+        })
+    };
+    let collected = || texts(&serde_json::from_str(&text).unwrap());
+    let counted = || {
+        let texts = collected();
+        let tokens: u64 = texts.iter().map(|text| u64::from(ByteEstimate.text(text).unwrap().tokens())).sum();
+        black_box(tokens);
+        texts
+    };
+    let [ours, by_hand] = interleave(7, import, || time(|| drop(black_box(collected()))));
+    let [_, by_hand_counted] = interleave(7, import, || time(|| drop(black_box(counted()))));
     let mut window = open();
     let spans = window.lanes().import(format, &body).unwrap().spans.len();
     let rendered = window.render_for(format).unwrap();
@@ -114,10 +122,12 @@ fn row<'v, F: Format>(name: &str, format: F, field: &str, messages: impl Iterato
     let [judged, _] = interleave(7, || time(|| drop(black_box(wire::validate(format, &body)))), || time(|| ()));
     let speed = |micros: f64| megabytes * 1e6 / micros;
     println!(
-        "| {name} | {megabytes:.0} | {spans} spans | {:.0} MB/s | {:.0} | {:.2} | {:.0} MB/s | {:.0} | {:.2} | {:.0} MB/s | {allocations} |",
-        speed(import),
+        "| {name} | {megabytes:.0} | {spans} spans | {:.0} MB/s | {:.0} | {:.2} | {:.0} | {:.2} | {:.0} MB/s | {:.0} | {:.2} | {:.0} MB/s | {allocations} |",
+        speed(ours),
         speed(by_hand),
-        import / by_hand,
+        ours / by_hand,
+        speed(by_hand_counted),
+        ours / by_hand_counted,
         speed(render),
         speed(written),
         render / written,

@@ -86,31 +86,37 @@ impl<'c> Writer<'c> {
 
     /// Takes what is shown next. Nothing comes between a call and its results: what was there is shown after them.
     fn place(&mut self, shown: Shown) -> Result<(), RenderError> {
-        if self.unit.is_none() {
-            return self.begin(shown);
+        self.step(shown)?;
+        if self.unit.is_some() || self.later.is_empty() {
+            return Ok(());
         }
-        let mut work = VecDeque::from([shown]);
+        let mut work = VecDeque::from(std::mem::take(&mut self.later));
         while let Some(next) = work.pop_front() {
-            match (self.unit, of(next)) {
-                (None, _) => self.begin(next)?,
-                (Some((first, left)), Some(span)) if self.contents.exchanges.first_of(span) == first => {
-                    if self.answers(span) {
-                        self.write(next)?;
-                        let left = left.saturating_sub(1);
-                        self.unit = (left > 0).then_some((first, left));
-                    } else if self.contents.exchanges.result(span).is_some() {
-                        self.later.push(next);
-                    } else {
-                        self.write(next)?;
-                    }
-                }
-                _ => self.later.push(next),
-            }
+            self.step(next)?;
             if self.unit.is_none() {
                 self.later.drain(..).rev().for_each(|shown| work.push_front(shown));
             }
         }
         Ok(())
+    }
+
+    /// Writes it, or keeps it for later.
+    fn step(&mut self, shown: Shown) -> Result<(), RenderError> {
+        let Some((first, left)) = self.unit else { return self.begin(shown) };
+        match of(shown).filter(|span| self.contents.exchanges.first_of(*span) == first) {
+            Some(span) if self.answers(span) => {
+                self.write(shown)?;
+                let left = left.saturating_sub(1);
+                self.unit = (left > 0).then_some((first, left));
+                Ok(())
+            }
+            // The rest of the turn.
+            Some(span) if self.contents.exchanges.result(span).is_none() => self.write(shown),
+            _ => {
+                self.later.push(shown);
+                Ok(())
+            }
+        }
     }
 
     /// Writes what stands alone, or a turn whose results are to come.
