@@ -24,7 +24,8 @@ pub struct Imported {
     pub spans: Vec<SpanId>,
     /// Those of them that hold blocks of unknown type, or what a provider compacted: no pass takes them.
     pub opaque: Vec<SpanId>,
-    /// Results whose call is not in the window, as [`Window::orphans`](crate::Window::orphans) lists them too.
+    /// Results whose call is not in the window, as [`Window::orphans`](crate::Window::orphans) lists them too. They are rendered as
+    /// plain text, which providers take; in OpenAI's Responses as they were, since the call can be where only the provider sees it.
     pub orphans: Vec<SpanId>,
     /// The field by which the request refers to history that the provider holds: a budget cannot count it, and nothing here
     /// protects it. Where it is not wanted, send the whole history instead.

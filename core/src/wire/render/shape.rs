@@ -26,6 +26,8 @@ pub struct Shape {
     pub(super) turn: fn(Value) -> Option<Vec<Value>>,
     /// Whether the provider refuses signatures over what changed.
     pub(super) checks_seals: bool,
+    /// Whether a call can be where only the provider sees it.
+    pub(super) keeps_orphans: bool,
 }
 
 type Around = (&'static str, &'static str);
@@ -78,6 +80,7 @@ pub(in crate::wire) const OPENAI_CHAT: Shape = Shape {
         _ => None,
     },
     checks_seals: false,
+    keeps_orphans: false,
 };
 
 pub(in crate::wire) const OPENAI_RESPONSES: Shape = Shape {
@@ -109,6 +112,7 @@ pub(in crate::wire) const OPENAI_RESPONSES: Shape = Shape {
         _ => None,
     },
     checks_seals: false,
+    keeps_orphans: true,
 };
 
 pub(in crate::wire) const ANTHROPIC: Shape = Shape {
@@ -144,6 +148,7 @@ pub(in crate::wire) const ANTHROPIC: Shape = Shape {
         Some(vec![json!({ "role": "assistant", "content": content })])
     },
     checks_seals: true,
+    keeps_orphans: false,
 };
 
 pub(in crate::wire) const GEMINI: Shape = Shape {
@@ -176,6 +181,7 @@ pub(in crate::wire) const GEMINI: Shape = Shape {
         Some(vec![json!({ "role": "model", "parts": parts })])
     },
     checks_seals: false,
+    keeps_orphans: false,
 };
 
 /// The name of the format that a frame is of.

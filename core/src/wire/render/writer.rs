@@ -187,8 +187,12 @@ impl<'c> Writer<'c> {
         }
         let frame = self.contents.wires.get(span).and_then(|wire| Frame::parse(&wire.frame));
         let text = content.as_text();
-        // A result whose call is gone is none any more.
-        let torn = self.contents.exchanges.result(span) == Some(ResultState::Final) && !self.answers(span);
+        // A result whose call is not there is none any more.
+        let torn = match self.contents.exchanges.result(span) {
+            Some(ResultState::Orphan) => !self.shape.keeps_orphans,
+            Some(_) => !self.answers(span),
+            None => false,
+        };
         match (frame, text) {
             (Some(frame), Some(text)) if frame.format == self.shape.letter && !torn => self.framed(span, &frame, text),
             (Some(frame), _) if frame.format != self.shape.letter && !self.is_plain(span, &frame) => {
