@@ -74,6 +74,10 @@ use crate::tool::Provider;
 /// A format that conversations are imported from and rendered for: [`OpenAiChat`](crate::tool::OpenAiChat),
 /// [`OpenAiResponses`](crate::tool::OpenAiResponses), [`Anthropic`](crate::tool::Anthropic) or
 /// [`Gemini`](crate::tool::Gemini).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no format of conversations",
+    label = "give `OpenAiChat`, `OpenAiResponses`, `Anthropic` or `Gemini` of `keepspan::tool`"
+)]
 pub trait Format: validate::Format + Provider {
     #[doc(hidden)]
     const SHAPE: &'static render::Shape;
