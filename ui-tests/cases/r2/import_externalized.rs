@@ -9,7 +9,7 @@ struct Agent {
 
 fn next(window: &mut Window<Agent, MemoryStore>) -> Result<Imported, Box<dyn std::error::Error>> {
     let lanes = window.lanes().externalize().wait()?;
-    Ok(lanes.import(Anthropic, &serde_json::json!([]))?)
+    Ok(lanes.import(Anthropic, &"[]".parse()?)?)
 }
 
 fn main() {}
