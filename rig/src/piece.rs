@@ -1,0 +1,281 @@
+//! What is one span: a block of a rig message, and back.
+
+use std::{
+    borrow::Cow,
+    collections::{HashMap, hash_map::Entry},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use keepspan::{Content, Digest, NewSpan, Role};
+use rig_core::{
+    completion::AssistantContent,
+    message::{
+        AssistantMessage, CallId, DocumentSourceKind, Image, ImageMediaType, Message, ToolName, ToolResultContent,
+        UserContent,
+    },
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// What stands for a result without a text: its call is closed by a span, and a span is never empty.
+const EMPTY: &str = "[empty result]";
+
+/// A block of a rig message: what becomes one span.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece<'m> {
+    System(Cow<'m, str>),
+    User(Cow<'m, UserContent>),
+    Result(Answer<'m>),
+    Said {
+        block: Cow<'m, AssistantContent>,
+        /// The turn; once it is kept, without its content.
+        turn: Cow<'m, AssistantMessage>,
+        /// What its blocks share, where there are several.
+        label: Option<usize>,
+    },
+}
+
+/// A block of a tool's result.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer<'m> {
+    pub(crate) call: Cow<'m, CallId>,
+    pub(crate) name: Cow<'m, ToolName>,
+    pub(crate) part: Cow<'m, ToolResultContent>,
+    /// Whether it is the last of its result: the one that closes the call.
+    pub(crate) last: bool,
+    pub(crate) failed: bool,
+}
+
+/// What a span holds of a block.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Held<'m> {
+    Text(Cow<'m, str>),
+    Bytes(Vec<u8>),
+}
+
+impl Held<'_> {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.as_bytes().is_empty()
+    }
+
+    fn into_content(self) -> Content {
+        match self {
+            Self::Text(text) => text.into_owned().into(),
+            Self::Bytes(bytes) => bytes.into(),
+        }
+    }
+}
+
+/// The blocks of messages, in the order in which they become spans: results in the order of their calls, before what else
+/// the message says. What no request repeats is left out: empty text, and turns that failed.
+pub(crate) fn pieces<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<Piece<'m>> {
+    let (mut pieces, mut calls) = (Vec::new(), Vec::new());
+    for (label, message) in messages.into_iter().enumerate() {
+        match message {
+            Message::System { content } => pieces.push(Piece::System(content.into())),
+            Message::User { content } => user(content, &calls, &mut pieces),
+            Message::Assistant(turn) if turn.stop.as_ref().is_some_and(|stop| stop.is_failure()) => {}
+            Message::Assistant(turn) => {
+                calls = turn.tool_calls().map(|call| &call.id).collect();
+                let label = (turn.content.len() > 1).then_some(label);
+                let said = |block| Piece::Said { block: Cow::Borrowed(block), turn: Cow::Borrowed(turn), label };
+                pieces.extend(turn.content.iter().map(said));
+            }
+        }
+    }
+    pieces.retain(|piece| !piece.held().is_empty());
+    pieces
+}
+
+fn user<'m>(content: &'m [UserContent], calls: &[&CallId], pieces: &mut Vec<Piece<'m>>) {
+    let result = |block: &'m UserContent| match block {
+        UserContent::ToolResult(result) => Some(result),
+        _ => None,
+    };
+    let mut results: Vec<_> = content.iter().filter_map(result).collect();
+    results.sort_by_key(|result| calls.iter().position(|call| **call == result.call));
+    for result in results {
+        let last = result.content.len().saturating_sub(1);
+        pieces.extend(result.content.iter().enumerate().map(|(at, part)| {
+            Piece::Result(Answer {
+                call: Cow::Borrowed(&result.call),
+                name: Cow::Borrowed(&result.name),
+                part: Cow::Borrowed(part),
+                last: at == last,
+                failed: result.is_error,
+            })
+        }));
+    }
+    pieces
+        .extend(content.iter().filter(|block| result(block).is_none()).map(|block| Piece::User(Cow::Borrowed(block))));
+}
+
+impl Piece<'_> {
+    /// The text or bytes that the span has: a text or an image as it is, anything else as JSON.
+    pub(crate) fn held(&self) -> Held<'_> {
+        match self {
+            Self::System(text) => Held::Text(Cow::Borrowed(text)),
+            Self::User(block) => match &**block {
+                UserContent::Text(text) => plain::<UserContent>(&text.text, block),
+                UserContent::Image(image) => bytes(image).map_or_else(|| json(block), Held::Bytes),
+                other => json(other),
+            },
+            Self::Result(answer) => match &*answer.part {
+                ToolResultContent::Text(text) if text.text.is_empty() => Held::Text(Cow::Borrowed(EMPTY)),
+                ToolResultContent::Text(text) => plain::<ToolResultContent>(&text.text, &answer.part),
+                ToolResultContent::Image(image) => bytes(image).map_or_else(|| json(&answer.part), Held::Bytes),
+                ToolResultContent::Json { value } => Held::Text(value.to_string().into()),
+            },
+            Self::Said { block, .. } => match &**block {
+                AssistantContent::Text(text) => plain::<AssistantContent>(&text.text, block),
+                // What the provider signed counts; its copy of anything else does not.
+                AssistantContent::Reasoning(_) | AssistantContent::Opaque(_) => json(block),
+                other => json(&other.canonical()),
+            },
+        }
+    }
+
+    /// The role and the SHA-256 of its span.
+    pub(crate) fn key(&self) -> (Role, Digest) {
+        let role = match self {
+            Self::System(_) => Role::System,
+            Self::User(_) => Role::User,
+            Self::Result(_) => Role::Tool,
+            Self::Said { .. } => Role::Assistant,
+        };
+        (role, Digest::of(self.held().as_bytes()))
+    }
+
+    /// The span to push.
+    pub(crate) fn span(&self) -> NewSpan {
+        let content = self.held().into_content();
+        let size = imagesize::blob_size(content.as_bytes()).ok().filter(|_| content.as_text().is_none());
+        let span = match self {
+            Self::System(_) => NewSpan::notice(content),
+            Self::User(_) => NewSpan::human(content),
+            Self::Result(answer) => {
+                let result = NewSpan::tool(answer.name.as_str(), content);
+                let call = answer.call.wire();
+                let result = if answer.last { result.answers(&*call) } else { result.interim(&*call) };
+                if answer.failed { result.failed() } else { result }
+            }
+            Self::Said { block, label, .. } => {
+                let said = NewSpan::model(content);
+                let said = label.map_or_else(|| said.clone(), |label| said.clone().turn(format!("turn {label}")));
+                match &**block {
+                    AssistantContent::ToolCall(call) => said.calls([&*call.id.wire()]),
+                    AssistantContent::Reasoning(reasoning) if reasoning.native.is_some() => said.sealed(),
+                    _ => said,
+                }
+            }
+        };
+        match size.and_then(|size| Some((u32::try_from(size.width).ok()?, u32::try_from(size.height).ok()?))) {
+            Some((width, height)) => span.sized(width, height),
+            None => span,
+        }
+    }
+
+    /// The block alone, for as long as the window shows it.
+    pub(crate) fn into_owned(self) -> Piece<'static> {
+        match self {
+            Self::System(text) => Piece::System(Cow::Owned(text.into_owned())),
+            Self::User(block) => Piece::User(Cow::Owned(block.into_owned())),
+            Self::Result(Answer { call, name, part, last, failed }) => Piece::Result(Answer {
+                call: Cow::Owned(call.into_owned()),
+                name: Cow::Owned(name.into_owned()),
+                part: Cow::Owned(part.into_owned()),
+                last,
+                failed,
+            }),
+            Self::Said { block, turn, label } => {
+                let turn = AssistantMessage::default().with_origin(turn.origin.clone()).with_stop(turn.stop.clone());
+                Piece::Said { block: Cow::Owned(block.into_owned()), turn: Cow::Owned(turn), label }
+            }
+        }
+    }
+}
+
+/// The block of a span of this role that was not said in this process. A result's call is not in its span.
+pub(crate) fn read(role: Role, content: &Content) -> Option<Piece<'static>> {
+    let image = || {
+        let bytes = content.as_bytes();
+        let media_type = match imagesize::image_type(bytes).ok()? {
+            imagesize::ImageType::Png => ImageMediaType::PNG,
+            imagesize::ImageType::Jpeg => ImageMediaType::JPEG,
+            imagesize::ImageType::Gif => ImageMediaType::GIF,
+            imagesize::ImageType::Webp => ImageMediaType::WEBP,
+            _ => return None,
+        };
+        let data = DocumentSourceKind::Base64(STANDARD.encode(bytes));
+        Some(Image { data, media_type: Some(media_type), ..Image::default() })
+    };
+    Some(match (role, content.as_text()) {
+        (Role::System, text) => Piece::System(Cow::Owned(text?.to_owned())),
+        (Role::User, Some(text)) => {
+            let block = parsed(text).filter(|block| !matches!(block, UserContent::ToolResult(_)));
+            Piece::User(Cow::Owned(block.unwrap_or_else(|| UserContent::text(text))))
+        }
+        (Role::Tool, Some(text)) => Piece::User(Cow::Owned(UserContent::text(text))),
+        (Role::User | Role::Tool, None) => Piece::User(Cow::Owned(UserContent::Image(image()?))),
+        (Role::Assistant, text) => Piece::Said {
+            block: Cow::Owned(parsed(text?).unwrap_or_else(|| AssistantContent::text(text.unwrap_or_default()))),
+            turn: Cow::Owned(AssistantMessage::default()),
+            label: None,
+        },
+    })
+}
+
+/// As [`read`], for a part of a tool's result.
+pub(crate) fn read_part(content: &Content) -> Option<ToolResultContent> {
+    if let Some(text) = content.as_text() {
+        return Some(parsed(text).unwrap_or_else(|| ToolResultContent::text(text)));
+    }
+    match read(Role::Tool, content)? {
+        Piece::User(block) => match block.into_owned() {
+            UserContent::Image(image) => Some(ToolResultContent::Image(image)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// How often each block is among these.
+pub(crate) fn counted<'p>(pieces: &'p [Piece<'_>]) -> HashMap<Held<'p>, usize> {
+    let mut counted = HashMap::new();
+    for piece in pieces {
+        match counted.entry(piece.held()) {
+            Entry::Vacant(free) => drop(free.insert(1_usize)),
+            Entry::Occupied(mut taken) => *taken.get_mut() = taken.get().saturating_add(1),
+        }
+    }
+    counted
+}
+
+/// A text as it is, unless it would be read back as something else.
+fn plain<'m, T: DeserializeOwned>(text: &'m str, block: &(impl Serialize + ?Sized)) -> Held<'m> {
+    if parsed::<T>(text).is_some() { json(block) } else { Held::Text(Cow::Borrowed(text)) }
+}
+
+fn parsed<T: DeserializeOwned>(text: &str) -> Option<T> {
+    text.starts_with("{\"type\":").then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+fn json<'m>(block: &(impl Serialize + ?Sized)) -> Held<'m> {
+    // A block that is no JSON came from no wire; it is held as empty, and left out.
+    Held::Text(serde_json::to_string(block).unwrap_or_default().into())
+}
+
+/// An image's file, where it is in the message itself.
+fn bytes(image: &Image) -> Option<Vec<u8>> {
+    match &image.data {
+        DocumentSourceKind::Base64(data) => STANDARD.decode(data).ok().filter(|bytes| !bytes.is_empty()),
+        DocumentSourceKind::Raw(bytes) => Some(bytes.clone()).filter(|bytes| !bytes.is_empty()),
+        _ => None,
+    }
+}
