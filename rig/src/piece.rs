@@ -60,10 +60,6 @@ impl Held<'_> {
         }
     }
 
-    fn is_empty(&self) -> bool {
-        self.as_bytes().is_empty()
-    }
-
     fn into_content(self) -> Content {
         match self {
             Self::Text(text) => text.into_owned().into(),
@@ -89,7 +85,7 @@ pub(crate) fn pieces<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec
             }
         }
     }
-    pieces.retain(|piece| !piece.held().is_empty());
+    pieces.retain(|piece| !piece.is_empty());
     pieces
 }
 
@@ -138,6 +134,15 @@ impl Piece<'_> {
                 AssistantContent::Reasoning(_) | AssistantContent::Opaque(_) => json(block),
                 other => json(&other.canonical()),
             },
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::System(text) => text.is_empty(),
+            Self::User(block) => matches!(&**block, UserContent::Text(text) if text.text.is_empty()),
+            Self::Said { block, .. } => matches!(&**block, AssistantContent::Text(text) if text.text.is_empty()),
+            Self::Result(_) => false,
         }
     }
 
@@ -267,7 +272,7 @@ fn parsed<T: DeserializeOwned>(text: &str) -> Option<T> {
 }
 
 fn json<'m>(block: &(impl Serialize + ?Sized)) -> Held<'m> {
-    // A block that is no JSON came from no wire; it is held as empty, and left out.
+    // A block that is no JSON came from no wire; the window refuses it as an empty span.
     Held::Text(serde_json::to_string(block).unwrap_or_default().into())
 }
 

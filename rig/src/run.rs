@@ -1,10 +1,13 @@
 //! A window with the run that goes on in it.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use keepspan::{
     Abandonment, Advice, CommitError, ContextState, FallBack, Fallback, FellBack, Lanes, NewSpan, PushError,
-    RecallReply, Shown as What, SpanId, Step, Tombstone, Window, policy::Permitted, rule::Externalized,
+    RecallReply, Recovered, Shown as What, SpanId, Step, Tombstone, Window, policy::Permitted, rule::Externalized,
     store::AsyncStore, tool::RECALL,
 };
 use rig_agent::agent::RunId;
@@ -141,11 +144,22 @@ impl<C: ContextState, St: AsyncStore> Shared<C, St> {
     pub(crate) async fn externalize(&mut self) -> Result<(), Stop> {
         match self.window.lanes().externalize().await.map(drop) {
             Err(CommitError::Interrupted { .. }) => {
-                self.window.recover_async().await?;
+                if let Recovered::Written { moved } = self.window.recover_async().await? {
+                    self.renumber(&moved.into_iter().collect());
+                }
                 Ok(self.window.lanes().externalize().await.map(drop)?)
             }
             committed => Ok(committed?),
         }
+    }
+
+    /// Spans that the window gave other numbers, when it found that a commit had theirs.
+    fn renumber(&mut self, moved: &HashMap<SpanId, SpanId>) {
+        let now = |span: SpanId| moved.get(&span).copied().unwrap_or(span);
+        self.blocks = std::mem::take(&mut self.blocks).into_iter().map(|(span, block)| (now(span), block)).collect();
+        self.known.iter_mut().for_each(|known| known.renumber(now));
+        let spans = self.run.iter_mut().flat_map(|run| run.spans.iter_mut().chain(&mut run.preamble));
+        spans.for_each(|span| *span = now(*span));
     }
 
     /// The history to send before `prompt`, which rig adds itself.

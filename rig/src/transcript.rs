@@ -48,6 +48,10 @@ impl Known {
         self.0.push(Said { span, role: Some(role), digest });
     }
 
+    pub(crate) fn renumber(&mut self, now: impl Fn(SpanId) -> SpanId) {
+        self.0.iter_mut().for_each(|said| said.span = now(said.span));
+    }
+
     /// The newest span with the text of this block.
     pub(crate) fn newest(&self, piece: &Piece<'_>) -> Option<SpanId> {
         let key = piece.key();
