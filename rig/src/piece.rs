@@ -10,7 +10,7 @@ use keepspan::{Content, Digest, NewSpan, Role};
 use rig_core::{
     completion::AssistantContent,
     message::{
-        AssistantMessage, CallId, DocumentSourceKind, Image, ImageMediaType, Message, ToolName, ToolResultContent,
+        AssistantMessage, CallId, DocumentSourceKind, Image, ImageMediaType, Message, ToolResult, ToolResultContent,
         UserContent,
     },
 };
@@ -20,29 +20,22 @@ use serde::{Serialize, de::DeserializeOwned};
 const EMPTY: &str = "[empty result]";
 
 /// A block of a rig message: what becomes one span.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Piece<'m> {
-    System(Cow<'m, str>),
-    User(Cow<'m, UserContent>),
-    Result(Answer<'m>),
+    System(&'m str),
+    User(&'m UserContent),
+    Result {
+        result: &'m ToolResult,
+        part: &'m ToolResultContent,
+        /// Whether it is the result's last part: the one that closes the call.
+        last: bool,
+    },
     Said {
-        block: Cow<'m, AssistantContent>,
-        /// The turn; once it is kept, without its content.
-        turn: Cow<'m, AssistantMessage>,
-        /// What its blocks share, where there are several.
+        turn: &'m AssistantMessage,
+        block: &'m AssistantContent,
+        /// What the blocks of the turn share, where there are several.
         label: Option<usize>,
     },
-}
-
-/// A block of a tool's result.
-#[derive(Clone, Debug)]
-pub(crate) struct Answer<'m> {
-    pub(crate) call: Cow<'m, CallId>,
-    pub(crate) name: Cow<'m, ToolName>,
-    pub(crate) part: Cow<'m, ToolResultContent>,
-    /// Whether it is the last of its result: the one that closes the call.
-    pub(crate) last: bool,
-    pub(crate) failed: bool,
 }
 
 /// What a span holds of a block.
@@ -74,14 +67,13 @@ pub(crate) fn pieces<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec
     let (mut pieces, mut calls) = (Vec::new(), Vec::new());
     for (label, message) in messages.into_iter().enumerate() {
         match message {
-            Message::System { content } => pieces.push(Piece::System(content.into())),
+            Message::System { content } => pieces.push(Piece::System(content)),
             Message::User { content } => user(content, &calls, &mut pieces),
             Message::Assistant(turn) if turn.stop.as_ref().is_some_and(|stop| stop.is_failure()) => {}
             Message::Assistant(turn) => {
                 calls = turn.tool_calls().map(|call| &call.id).collect();
                 let label = (turn.content.len() > 1).then_some(label);
-                let said = |block| Piece::Said { block: Cow::Borrowed(block), turn: Cow::Borrowed(turn), label };
-                pieces.extend(turn.content.iter().map(said));
+                pieces.extend(turn.content.iter().map(|block| Piece::Said { turn, block, label }));
             }
         }
     }
@@ -98,37 +90,29 @@ fn user<'m>(content: &'m [UserContent], calls: &[&CallId], pieces: &mut Vec<Piec
     results.sort_by_key(|result| calls.iter().position(|call| **call == result.call));
     for result in results {
         let last = result.content.len().saturating_sub(1);
-        pieces.extend(result.content.iter().enumerate().map(|(at, part)| {
-            Piece::Result(Answer {
-                call: Cow::Borrowed(&result.call),
-                name: Cow::Borrowed(&result.name),
-                part: Cow::Borrowed(part),
-                last: at == last,
-                failed: result.is_error,
-            })
-        }));
+        let parts = result.content.iter().enumerate();
+        pieces.extend(parts.map(|(at, part)| Piece::Result { result, part, last: at == last }));
     }
-    pieces
-        .extend(content.iter().filter(|block| result(block).is_none()).map(|block| Piece::User(Cow::Borrowed(block))));
+    pieces.extend(content.iter().filter(|block| result(block).is_none()).map(Piece::User));
 }
 
-impl Piece<'_> {
+impl<'m> Piece<'m> {
     /// The text or bytes that the span has: a text or an image as it is, anything else as JSON.
-    pub(crate) fn held(&self) -> Held<'_> {
+    pub(crate) fn held(self) -> Held<'m> {
         match self {
-            Self::System(text) => Held::Text(Cow::Borrowed(text)),
-            Self::User(block) => match &**block {
+            Self::System(text) => Held::Text(text.into()),
+            Self::User(block) => match block {
                 UserContent::Text(text) => plain::<UserContent>(&text.text, block),
                 UserContent::Image(image) => bytes(image).map_or_else(|| json(block), Held::Bytes),
                 other => json(other),
             },
-            Self::Result(answer) => match &*answer.part {
-                ToolResultContent::Text(text) if text.text.is_empty() => Held::Text(Cow::Borrowed(EMPTY)),
-                ToolResultContent::Text(text) => plain::<ToolResultContent>(&text.text, &answer.part),
-                ToolResultContent::Image(image) => bytes(image).map_or_else(|| json(&answer.part), Held::Bytes),
+            Self::Result { part, .. } => match part {
+                ToolResultContent::Text(text) if text.text.is_empty() => Held::Text(EMPTY.into()),
+                ToolResultContent::Text(text) => plain::<ToolResultContent>(&text.text, part),
+                ToolResultContent::Image(image) => bytes(image).map_or_else(|| json(part), Held::Bytes),
                 ToolResultContent::Json { value } => Held::Text(value.to_string().into()),
             },
-            Self::Said { block, .. } => match &**block {
+            Self::Said { block, .. } => match block {
                 AssistantContent::Text(text) => plain::<AssistantContent>(&text.text, block),
                 // What the provider signed counts; its copy of anything else does not.
                 AssistantContent::Reasoning(_) | AssistantContent::Opaque(_) => json(block),
@@ -137,43 +121,46 @@ impl Piece<'_> {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    fn is_empty(self) -> bool {
         match self {
             Self::System(text) => text.is_empty(),
-            Self::User(block) => matches!(&**block, UserContent::Text(text) if text.text.is_empty()),
-            Self::Said { block, .. } => matches!(&**block, AssistantContent::Text(text) if text.text.is_empty()),
-            Self::Result(_) => false,
+            Self::User(block) => matches!(block, UserContent::Text(text) if text.text.is_empty()),
+            Self::Said { block, .. } => matches!(block, AssistantContent::Text(text) if text.text.is_empty()),
+            Self::Result { .. } => false,
         }
     }
 
     /// The role and the SHA-256 of its span.
-    pub(crate) fn key(&self) -> (Role, Digest) {
+    pub(crate) fn key(self) -> (Role, Digest) {
         let role = match self {
             Self::System(_) => Role::System,
             Self::User(_) => Role::User,
-            Self::Result(_) => Role::Tool,
+            Self::Result { .. } => Role::Tool,
             Self::Said { .. } => Role::Assistant,
         };
         (role, Digest::of(self.held().as_bytes()))
     }
 
     /// The span to push.
-    pub(crate) fn span(&self) -> NewSpan {
+    pub(crate) fn span(self) -> NewSpan {
         let content = self.held().into_content();
         let size = imagesize::blob_size(content.as_bytes()).ok().filter(|_| content.as_text().is_none());
         let span = match self {
             Self::System(_) => NewSpan::notice(content),
             Self::User(_) => NewSpan::human(content),
-            Self::Result(answer) => {
-                let result = NewSpan::tool(answer.name.as_str(), content);
-                let call = answer.call.wire();
-                let result = if answer.last { result.answers(&*call) } else { result.interim(&*call) };
-                if answer.failed { result.failed() } else { result }
+            Self::Result { result, last, .. } => {
+                let span = NewSpan::tool(result.name.as_str(), content);
+                let call = result.call.wire();
+                let span = if last { span.answers(&*call) } else { span.interim(&*call) };
+                if result.is_error { span.failed() } else { span }
             }
             Self::Said { block, label, .. } => {
                 let said = NewSpan::model(content);
-                let said = label.map_or_else(|| said.clone(), |label| said.clone().turn(format!("turn {label}")));
-                match &**block {
+                let said = match label {
+                    Some(label) => said.turn(format!("turn {label}")),
+                    None => said,
+                };
+                match block {
                     AssistantContent::ToolCall(call) => said.calls([&*call.id.wire()]),
                     AssistantContent::Reasoning(reasoning) if reasoning.native.is_some() => said.sealed(),
                     _ => said,
@@ -186,72 +173,71 @@ impl Piece<'_> {
         }
     }
 
-    /// The block alone, for as long as the window shows it.
-    pub(crate) fn into_owned(self) -> Piece<'static> {
+    /// The block as a message of its own.
+    pub(crate) fn message(self) -> Message {
         match self {
-            Self::System(text) => Piece::System(Cow::Owned(text.into_owned())),
-            Self::User(block) => Piece::User(Cow::Owned(block.into_owned())),
-            Self::Result(Answer { call, name, part, last, failed }) => Piece::Result(Answer {
-                call: Cow::Owned(call.into_owned()),
-                name: Cow::Owned(name.into_owned()),
-                part: Cow::Owned(part.into_owned()),
-                last,
-                failed,
-            }),
-            Self::Said { block, turn, label } => {
-                let turn = AssistantMessage::default().with_origin(turn.origin.clone()).with_stop(turn.stop.clone());
-                Piece::Said { block: Cow::Owned(block.into_owned()), turn: Cow::Owned(turn), label }
+            Self::System(text) => Message::system(text),
+            Self::User(block) => Message::User { content: vec![block.clone()] },
+            Self::Result { result, part, .. } => {
+                let (call, name) = (result.call.clone(), result.name.clone());
+                Message::tool_results(vec![ToolResult {
+                    call,
+                    name,
+                    content: vec![part.clone()],
+                    is_error: result.is_error,
+                }])
             }
+            Self::Said { turn, block, .. } => Message::Assistant(of_turn(turn, block)),
         }
     }
 }
 
-/// The block of a span of this role that was not said in this process. A result's call is not in its span.
-pub(crate) fn read(role: Role, content: &Content) -> Option<Piece<'static>> {
-    let image = || {
-        let bytes = content.as_bytes();
-        let media_type = match imagesize::image_type(bytes).ok()? {
-            imagesize::ImageType::Png => ImageMediaType::PNG,
-            imagesize::ImageType::Jpeg => ImageMediaType::JPEG,
-            imagesize::ImageType::Gif => ImageMediaType::GIF,
-            imagesize::ImageType::Webp => ImageMediaType::WEBP,
-            _ => return None,
-        };
-        let data = DocumentSourceKind::Base64(STANDARD.encode(bytes));
-        Some(Image { data, media_type: Some(media_type), ..Image::default() })
-    };
+/// A turn that is this block alone.
+pub(crate) fn of_turn(turn: &AssistantMessage, block: &AssistantContent) -> AssistantMessage {
+    AssistantMessage::new(vec![block.clone()]).with_origin(turn.origin.clone()).with_stop(turn.stop.clone())
+}
+
+/// The message of a span of this role that was not said in this process; a result is what its user says, since its call is not
+/// in the span.
+pub(crate) fn read(role: Role, content: &Content) -> Option<Message> {
+    let user = |block| Message::User { content: vec![block] };
     Some(match (role, content.as_text()) {
-        (Role::System, text) => Piece::System(Cow::Owned(text?.to_owned())),
+        (Role::System, text) => Message::system(text?),
         (Role::User, Some(text)) => {
             let block = parsed(text).filter(|block| !matches!(block, UserContent::ToolResult(_)));
-            Piece::User(Cow::Owned(block.unwrap_or_else(|| UserContent::text(text))))
+            user(block.unwrap_or_else(|| UserContent::text(text)))
         }
-        (Role::Tool, Some(text)) => Piece::User(Cow::Owned(UserContent::text(text))),
-        (Role::User | Role::Tool, None) => Piece::User(Cow::Owned(UserContent::Image(image()?))),
-        (Role::Assistant, text) => Piece::Said {
-            block: Cow::Owned(parsed(text?).unwrap_or_else(|| AssistantContent::text(text.unwrap_or_default()))),
-            turn: Cow::Owned(AssistantMessage::default()),
-            label: None,
-        },
+        (Role::Tool, Some(text)) => Message::user(text),
+        (Role::User | Role::Tool, None) => user(UserContent::Image(image(content.as_bytes())?)),
+        (Role::Assistant, text) => {
+            let block = parsed(text?).unwrap_or_else(|| AssistantContent::text(text.unwrap_or_default()));
+            Message::Assistant(AssistantMessage::new(vec![block]))
+        }
     })
 }
 
 /// As [`read`], for a part of a tool's result.
 pub(crate) fn read_part(content: &Content) -> Option<ToolResultContent> {
-    if let Some(text) = content.as_text() {
-        return Some(parsed(text).unwrap_or_else(|| ToolResultContent::text(text)));
-    }
-    match read(Role::Tool, content)? {
-        Piece::User(block) => match block.into_owned() {
-            UserContent::Image(image) => Some(ToolResultContent::Image(image)),
-            _ => None,
-        },
-        _ => None,
+    match content.as_text() {
+        Some(text) => Some(parsed(text).unwrap_or_else(|| ToolResultContent::text(text))),
+        None => image(content.as_bytes()).map(ToolResultContent::Image),
     }
 }
 
+fn image(bytes: &[u8]) -> Option<Image> {
+    let media_type = match imagesize::image_type(bytes).ok()? {
+        imagesize::ImageType::Png => ImageMediaType::PNG,
+        imagesize::ImageType::Jpeg => ImageMediaType::JPEG,
+        imagesize::ImageType::Gif => ImageMediaType::GIF,
+        imagesize::ImageType::Webp => ImageMediaType::WEBP,
+        _ => return None,
+    };
+    let data = DocumentSourceKind::Base64(STANDARD.encode(bytes));
+    Some(Image { data, media_type: Some(media_type), ..Image::default() })
+}
+
 /// How often each block is among these.
-pub(crate) fn counted<'p>(pieces: &'p [Piece<'_>]) -> HashMap<Held<'p>, usize> {
+pub(crate) fn counted<'m>(pieces: &[Piece<'m>]) -> HashMap<Held<'m>, usize> {
     let mut counted = HashMap::new();
     for piece in pieces {
         match counted.entry(piece.held()) {

@@ -31,6 +31,8 @@ pub(crate) struct Shared<C: ContextState, St> {
     pub(crate) stopped: Option<Arc<Stop>>,
     /// Answers of `recall_span` that have not come back as a result.
     pub(crate) replies: Vec<RecallReply>,
+    /// Whether what entered last says that a span is in its place again.
+    restored: bool,
 }
 
 /// The run that the window was last shown to.
@@ -50,7 +52,15 @@ struct Run {
 
 impl<C: ContextState, St: AsyncStore> Shared<C, St> {
     pub(crate) fn new(window: Window<C, St>) -> Self {
-        Self { window, known: None, blocks: Blocks::new(), run: None, stopped: None, replies: Vec::new() }
+        Self {
+            window,
+            known: None,
+            blocks: Blocks::new(),
+            run: None,
+            stopped: None,
+            replies: Vec::new(),
+            restored: false,
+        }
     }
 
     /// Notes why the run is stopped; gives the reason as text.
@@ -63,6 +73,7 @@ impl<C: ContextState, St: AsyncStore> Shared<C, St> {
 
     /// Takes in what is new of a run's messages. Where it fails, the next call begins again.
     pub(crate) async fn enter(&mut self, id: RunId, history: &[Message], prompt: &Message) -> Result<(), Stop> {
+        self.restored = false;
         let all = pieces(history.iter().chain([prompt]));
         let (before, now) = all.split_at(all.len().saturating_sub(pieces([prompt]).len()));
         let run = self.run.take().filter(|run| run.id == id && run.spans.len() <= all.len());
@@ -82,9 +93,9 @@ impl<C: ContextState, St: AsyncStore> Shared<C, St> {
         for piece in all.into_iter().skip(run.spans.len()) {
             let span = match found.next().flatten() {
                 Some(span) => span,
-                None => self.push(&piece)?,
+                None => self.push(piece)?,
             };
-            self.blocks.insert(span, piece.into_owned());
+            self.blocks.insert(span, piece.message());
             run.spans.push(span);
         }
         self.run = Some(run);
@@ -95,15 +106,15 @@ impl<C: ContextState, St: AsyncStore> Shared<C, St> {
     pub(crate) fn settle(&mut self, id: RunId, said: &[Message]) -> Result<(), Stop> {
         let Some(run) = self.run.take().filter(|run| run.id == id) else { return Ok(()) };
         let there = run.spans.len().saturating_sub(run.input);
-        pieces(said).iter().skip(there).try_for_each(|piece| self.push(piece).map(drop))
+        pieces(said).iter().skip(there).try_for_each(|piece| self.push(*piece).map(drop))
     }
 
-    fn push(&mut self, piece: &Piece<'_>) -> Result<SpanId, Stop> {
+    fn push(&mut self, piece: Piece<'_>) -> Result<SpanId, Stop> {
         let span = self.reply(piece).unwrap_or_else(|| piece.span());
         let lanes = self.window.lanes();
         let pushed = match (lanes.route(span), piece) {
             // Its call is in no message that the run has.
-            (Err(PushError::Unasked { call, .. }), Piece::Result(_)) => lanes.route(piece.span().orphan(call))?,
+            (Err(PushError::Unasked { call, .. }), Piece::Result { .. }) => lanes.route(piece.span().orphan(call))?,
             (pushed, _) => pushed?,
         };
         if let Some(known) = &mut self.known {
@@ -113,11 +124,13 @@ impl<C: ContextState, St: AsyncStore> Shared<C, St> {
     }
 
     /// A recall's result, which the window knows as such.
-    fn reply(&mut self, piece: &Piece<'_>) -> Option<NewSpan> {
-        let Piece::Result(answer) = piece else { return None };
+    fn reply(&mut self, piece: Piece<'_>) -> Option<NewSpan> {
+        let Piece::Result { result, last: true, .. } = piece else { return None };
         let same = |reply: &RecallReply| matches!(piece.held(), Held::Text(text) if text == reply.text());
-        let at = self.replies.iter().position(same).filter(|_| *answer.name == *RECALL && answer.last)?;
-        Some(NewSpan::from(self.replies.remove(at)).answers(&*answer.call.wire()))
+        let at = self.replies.iter().position(same).filter(|_| *result.name == *RECALL)?;
+        let reply = self.replies.remove(at);
+        self.restored |= !reply.restored().is_empty();
+        Some(NewSpan::from(reply).answers(&*result.call.wire()))
     }
 
     /// Commits all that entered, and only then frees space where that is due; gives what left.
@@ -131,6 +144,10 @@ impl<C: ContextState, St: AsyncStore> Shared<C, St> {
             if let Ok(reason) = Abandonment::because("the run ended before it came") {
                 self.window.abandon(call.span, call.call, reason).await?;
             }
+        }
+        // What the model has just asked for is shown to it once, where there is room.
+        if self.restored && self.window.headroom().is_none_or(|free| free >= 0) {
+            return Ok(Vec::new());
         }
         let externalize = self.window.lanes().externalize().await;
         let Some(freeing) = freeing(externalize?, strategy) else { return Ok(Vec::new()) };
@@ -187,9 +204,9 @@ impl<C: ContextState, St: AsyncStore> Shared<C, St> {
     /// Takes in the system text of a request; gives whether that is new.
     pub(crate) fn preamble(&mut self, id: RunId, request: &CompletionRequest) -> Result<bool, Stop> {
         let Some(mut run) = self.run.take().filter(|run| run.id == id) else { return Ok(false) };
-        let system = run.preamble_of(&request.chat_history).map(|text| Piece::System(text.into()));
-        let known = system.as_ref().and_then(|piece| self.known.as_ref()?.newest(piece));
-        run.preamble = match &system {
+        let system = run.preamble_of(&request.chat_history).map(Piece::System);
+        let known = system.and_then(|piece| self.known.as_ref()?.newest(piece));
+        run.preamble = match system {
             Some(piece) if known.is_none() => Some(self.push(piece)?),
             _ => known,
         };

@@ -53,7 +53,7 @@ impl Known {
     }
 
     /// The newest span with the text of this block.
-    pub(crate) fn newest(&self, piece: &Piece<'_>) -> Option<SpanId> {
+    pub(crate) fn newest(&self, piece: Piece<'_>) -> Option<SpanId> {
         let key = piece.key();
         self.0.iter().rev().find(|said| said.is(key)).map(|said| said.span)
     }

@@ -3,15 +3,18 @@
 
 mod common;
 
-use std::sync::{Arc, Mutex, atomic::Ordering};
+use std::{
+    sync::{Arc, Mutex, atomic::Ordering},
+    task::{Context, Waker},
+};
 
 use common::*;
 use futures_executor::block_on;
 use futures_util::StreamExt as _;
-use keepspan::{CommitError, Episode, LargestToolOutput, Window, store::MemoryStore};
+use keepspan::{ByteEstimate, CommitError, Episode, LargestToolOutput, Window, store::MemoryStore};
 use keepspan_rig::{Keepspan, Stop, TOMBSTONE};
 use rig_agent::{
-    AgentHook, HookContext,
+    AgentBuilder, AgentHook, HookContext,
     agent::{CompletionCallAction, CompletionCallEvent, DispatchAction, DispatchEvent, RequestPatch, RunSettled},
     completion::PromptError,
 };
@@ -80,7 +83,7 @@ fn below_the_trigger_requests_are_what_rig_makes_of_them() {
     let (with, without) = (script(), script());
     let keepspan = Keepspan::new(window(MemoryStore::default()));
     block_on(agent(&with, &keepspan).prompt("Look.").into_future()).unwrap();
-    let plain = rig_agent::AgentBuilder::new(without.clone()).preamble("Migrate the users table.").default_max_turns(9);
+    let plain = AgentBuilder::new(without.clone()).preamble("Migrate the users table.").default_max_turns(9);
     block_on(plain.tool(Read).build().prompt("Look.").into_future()).unwrap();
     let histories = |model| sent(model).into_iter().map(|request| request.chat_history).collect::<Vec<_>>();
     assert_eq!(histories(&with), histories(&without));
@@ -118,7 +121,7 @@ fn parallel_calls_leave_with_all_their_results() {
     ];
     let model = MockCompletionModel::from_turns(turns);
     let keepspan = Keepspan::new(window(MemoryStore::default())).falling_back(LargestToolOutput);
-    let agent = rig_agent::AgentBuilder::new(model.clone()).default_max_turns(9).add_hook(keepspan.clone()).tool(Read);
+    let agent = AgentBuilder::new(model.clone()).default_max_turns(9).add_hook(keepspan.clone()).tool(Read);
     block_on(agent.build().prompt("Read.").into_future()).unwrap();
     let requests = sent(&model);
     assert_eq!(texts(&requests[1])[4..], [page(1, 1_000), page(2, 900)]);
@@ -267,7 +270,7 @@ fn a_hook_after_the_gate_is_found_out_by_the_answer() {
 #[test]
 fn tools_beyond_the_fixed_part_are_over_the_budget() {
     let (model, keepspan) = (long_loop(), Keepspan::new(window(MemoryStore::default())));
-    let agent = rig_agent::AgentBuilder::new(model.clone()).context("word ".repeat(8_000)).add_hook(keepspan.clone());
+    let agent = AgentBuilder::new(model.clone()).context("word ".repeat(8_000)).add_hook(keepspan.clone());
     let error = block_on(agent.build().prompt("Go.").into_future()).unwrap_err();
     assert!(error.to_string().contains("raise `fixed` to what they take"), "{error}");
     assert_eq!(model.request_count(), 0);
@@ -306,6 +309,29 @@ fn a_second_run_goes_on_in_the_same_window() {
     assert_eq!(twice, 2, "the same words are another message");
     assert_eq!(after.iter().filter(|(_, text)| text == "Add a column.").count(), 1);
     assert!(spans > 0);
+}
+
+#[test]
+fn results_of_an_earlier_process_keep_their_calls() {
+    let store = Arc::new(MemoryStore::default());
+    let both = [("a", 1), ("b", 2)].map(|(id, n)| call(id, "read", json!({ "n": n, "tokens": 100 })));
+    let (model, keepspan) = (
+        MockCompletionModel::from_turns([MockTurn::from_contents(both), MockTurn::text("done")]),
+        Keepspan::new(window(store.clone())),
+    );
+    block_on(agent(&model, &keepspan).prompt("Read.").into_future()).unwrap();
+    let before = sent(&model).remove(1).chat_history;
+    drop(keepspan);
+    let window = Window::<Coder, _>::resume(store, Episode::new("e", "p").trust_estimates()).unwrap();
+    let (model, keepspan) = (MockCompletionModel::text("fine"), Keepspan::new(window));
+    block_on(agent(&model, &keepspan).prompt("And?").into_future()).unwrap();
+    let after = sent(&model).remove(0).chat_history;
+    let calls = |message: &Message| match message {
+        Message::Assistant(turn) => Some(turn.tool_calls().cloned().collect::<Vec<_>>()),
+        _ => None,
+    };
+    assert_eq!(calls(&after[2]), calls(&before[2]));
+    assert_eq!(after[3], before[3], "each result under its own call");
 }
 
 #[test]
@@ -355,9 +381,12 @@ fn the_model_recalls_what_left() {
     assert!(!texts(&requests[4]).contains(&page(1, 1_000)));
     assert_eq!(last(5), "[s4 work: line 1 of 251]\nfile 1\n", "{:#?}", texts(&requests[5]));
     assert!(last(6).contains("s99 does not exist"), "{}", last(6));
+    let whole = texts(&requests[7]);
+    assert_eq!(whole.iter().filter(|text| **text == page(1, 1_000)).count(), 1, "at its own place: {whole:#?}");
+    assert!(last(7).starts_with("[s4 work: "), "{}", last(7));
     block_on(async {
-        let window = keepspan.window().await;
-        assert!(window.accounting().passes + window.accounting().fallbacks > 0);
+        let shown = keepspan.window().await.render();
+        assert_eq!(shown.iter().filter(|message| message.name() == Some("recall_span")).count(), 3);
     });
 }
 
@@ -400,6 +429,26 @@ fn a_commit_without_an_answer_is_settled_by_the_next_run() {
         let texts: Vec<_> = held(&*keepspan.window().await).into_iter().map(|(_, text)| text).collect();
         assert_eq!(texts, ["Add a column.", "Migrate the users table.", "one", "Go on.", "two"]);
         assert_eq!(keepspan.window().await.uncommitted().spans, 0);
+    });
+}
+
+#[test]
+fn a_run_that_is_dropped_while_it_commits_is_gone_on_with() {
+    let store = Later::default();
+    let stuck = store.stuck.clone();
+    let opened = Window::<Coder, _>::open_async(store, Episode::new("e", "p"), ByteEstimate);
+    let (model, keepspan) = (MockCompletionModel::text("done"), Keepspan::new(block_on(opened).unwrap()));
+    let agent = AgentBuilder::new(model.clone()).add_hook(keepspan.clone()).build();
+    stuck.store(true, Ordering::Relaxed);
+    let mut run = agent.prompt("Add a column.").into_future();
+    while stuck.load(Ordering::Relaxed) {
+        assert!(run.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+    drop(run);
+    block_on(agent.prompt("Add a column.").into_future()).unwrap();
+    block_on(async {
+        let texts: Vec<_> = held(&*keepspan.window().await).into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["Add a column.", "done"]);
     });
 }
 

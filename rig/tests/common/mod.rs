@@ -11,7 +11,7 @@ use std::convert::Infallible;
 
 use keepspan::{
     ContextState, Digest, Episode, EpisodeId, NewSpan, Spans, Window,
-    store::{Batch, MemoryStore, Store, StoreError},
+    store::{AsyncStore, Batch, MemoryStore, Store, StoreError},
 };
 use keepspan_rig::Keepspan;
 use rig_agent::{Agent, AgentBuilder};
@@ -190,23 +190,51 @@ impl Store for Failing {
         if self.down.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(StoreError::backend("no space left on device"));
         }
-        self.inner.commit(batch)?;
+        Store::commit(&self.inner, batch)?;
         match self.silent.swap(false, std::sync::atomic::Ordering::Relaxed) {
             true => Err(StoreError::Unacknowledged),
             false => Ok(()),
         }
     }
     fn get(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
-        self.inner.get(digest)
+        Store::get(&self.inner, digest)
     }
     fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.inner.read(episode, from, most)
+        Store::read(&self.inner, episode, from, most)
     }
     fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
-        self.inner.length(episode)
+        Store::length(&self.inner, episode)
     }
     fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        self.inner.holders(signatures)
+        Store::holders(&self.inner, signatures)
+    }
+}
+
+/// A store that answers later, and once not at all.
+#[derive(Default)]
+pub struct Later {
+    inner: MemoryStore,
+    pub stuck: std::sync::Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl AsyncStore for Later {
+    async fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        if self.stuck.swap(false, std::sync::atomic::Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        AsyncStore::commit(&self.inner, batch).await
+    }
+    async fn get_many(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>, StoreError> {
+        AsyncStore::get_many(&self.inner, digests).await
+    }
+    async fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        AsyncStore::read(&self.inner, episode, from, most).await
+    }
+    async fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
+        AsyncStore::length(&self.inner, episode).await
+    }
+    async fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        AsyncStore::holders(&self.inner, signatures).await
     }
 }
 
