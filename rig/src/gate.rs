@@ -8,6 +8,7 @@ use rig_core::{completion::CompletionRequest, transcript::validate_canonical};
 use crate::{
     error::Stop,
     piece::{Held, counted, pieces},
+    view::kind,
 };
 
 /// Checks a whole request against the window: what must not be lost is in it byte for byte, as often as in the window, its
@@ -33,8 +34,7 @@ pub(crate) fn check<C: ContextState, St>(window: &Window<C, St>, request: &Compl
 
 /// Whether a message may not be missing while it is in the window.
 fn stays<C: ContextState>(message: &Shown) -> bool {
-    let lane = C::LANES.iter().find(|lane| lane.name() == message.lane());
-    lane.is_none_or(|lane| lane.kind().is_protected() || lane.kind().attribute() == "instruction")
+    kind::<C>(message).is_none_or(|kind| kind.is_protected() || kind.attribute() == "instruction")
 }
 
 fn held(message: &Shown) -> Held<'_> {

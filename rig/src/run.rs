@@ -76,7 +76,7 @@ impl<C: ContextState, St: AsyncStore> Shared<C, St> {
         self.restored = false;
         let all = pieces(history.iter().chain([prompt]));
         let (before, now) = all.split_at(all.len().saturating_sub(pieces([prompt]).len()));
-        let run = self.run.take().filter(|run| run.id == id && run.spans.len() <= all.len());
+        let run = self.run.take_if(|run| run.id == id && run.spans.len() <= all.len());
         let (mut run, found) = match run {
             Some(run) => (run, Vec::new()),
             None => {
@@ -104,7 +104,7 @@ impl<C: ContextState, St: AsyncStore> Shared<C, St> {
 
     /// Takes in what a run said last, to which no request belongs.
     pub(crate) fn settle(&mut self, id: RunId, said: &[Message]) -> Result<(), Stop> {
-        let Some(run) = self.run.take().filter(|run| run.id == id) else { return Ok(()) };
+        let Some(run) = self.run.take_if(|run| run.id == id) else { return Ok(()) };
         let there = run.spans.len().saturating_sub(run.input);
         pieces(said).iter().skip(there).try_for_each(|piece| self.push(*piece).map(drop))
     }
@@ -198,12 +198,12 @@ impl<C: ContextState, St: AsyncStore> Shared<C, St> {
         };
         let resident: HashSet<_> = shown.iter().filter_map(span).collect();
         self.blocks.retain(|span, _| resident.contains(span));
-        messages(&shown, &self.blocks, &[preamble, prompt].concat())
+        messages::<C>(&shown, &self.blocks, &[preamble, prompt].concat())
     }
 
     /// Takes in the system text of a request; gives whether that is new.
     pub(crate) fn preamble(&mut self, id: RunId, request: &CompletionRequest) -> Result<bool, Stop> {
-        let Some(mut run) = self.run.take().filter(|run| run.id == id) else { return Ok(false) };
+        let Some(mut run) = self.run.take_if(|run| run.id == id) else { return Ok(false) };
         let system = run.preamble_of(&request.chat_history).map(Piece::System);
         let known = system.and_then(|piece| self.known.as_ref()?.newest(piece));
         run.preamble = match system {
@@ -221,7 +221,7 @@ impl<C: ContextState, St: AsyncStore> Shared<C, St> {
         request: &CompletionRequest,
     ) -> Result<Option<CompletionRequest>, Stop> {
         let mut request = request.clone();
-        let Some(mut run) = self.run.take().filter(|run| run.id == id) else {
+        let Some(mut run) = self.run.take_if(|run| run.id == id) else {
             return check(&self.window, &request).map(|()| None);
         };
         let system = request.chat_history.get(..usize::from(run.preamble.is_some())).unwrap_or_default().to_vec();

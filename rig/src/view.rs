@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use keepspan::{Message as Shown, ResultState, Shown as What, SpanId};
+use keepspan::{ContextState, LaneSpec, Message as Shown, ResultState, Shown as What, SpanId, kind::KindId};
 use rig_core::message::{
     AssistantContent, AssistantMessage, Message, ToolCall, ToolResult, ToolResultContent, UserContent,
 };
@@ -15,20 +15,29 @@ pub(crate) type Blocks = HashMap<SpanId, Message>;
 /// The messages that show the window, but for the spans in `without`. Every result directly follows its call; pointers,
 /// summaries and notices are said by the user, so that no turn begins with what its model did not say. What lost its call is
 /// text, and what lost its signature is left out. O(window).
-pub(crate) fn messages(shown: &[Shown], blocks: &Blocks, without: &[SpanId]) -> Vec<Message> {
+pub(crate) fn messages<C: ContextState>(shown: &[Shown], blocks: &Blocks, without: &[SpanId]) -> Vec<Message> {
     let mut view = View::default();
     for message in shown {
         match message.shown() {
             What::Span(span) | What::Pointer(span, _) if without.contains(&span) => {}
             What::Span(_) if message.seal_intact() == Some(false) => {}
+            // What pruning wrote is no turn of the model's, and a request does not end with one.
+            What::Span(_) if kind::<C>(message).is_some_and(|kind| kind.attribute() == "rationale") => {
+                view.note(message)
+            }
             What::Span(span) => match blocks.get(&span) {
                 Some(block) => view.add(block),
                 None => view.add_read(message),
             },
-            _ => view.user(UserContent::text(message.content().as_text().unwrap_or_default())),
+            _ => view.note(message),
         }
     }
     view.messages
+}
+
+/// The kind of a message's lane.
+pub(crate) fn kind<C: ContextState>(message: &Shown) -> Option<KindId> {
+    C::LANES.iter().find(|lane| lane.name() == message.lane()).map(LaneSpec::kind)
 }
 
 #[derive(Default)]
@@ -67,6 +76,10 @@ impl View {
             }
             _ => read(message.role(), message.content()).iter().for_each(|block| self.add(block)),
         }
+    }
+
+    fn note(&mut self, message: &Shown) {
+        message.content().as_text().into_iter().for_each(|text| self.user(UserContent::text(text)));
     }
 
     fn user(&mut self, block: UserContent) {

@@ -11,7 +11,11 @@ use std::{
 use common::*;
 use futures_executor::block_on;
 use futures_util::StreamExt as _;
-use keepspan::{ByteEstimate, CommitError, Episode, LargestToolOutput, Window, store::MemoryStore};
+use keepspan::{
+    ByteEstimate, CommitError, Episode, LargestToolOutput, Outcome, Window,
+    store::MemoryStore,
+    tool::{Answer, Anthropic},
+};
 use keepspan_rig::{Keepspan, Stop, TOMBSTONE};
 use rig_agent::{
     AgentBuilder, AgentHook, HookContext,
@@ -240,6 +244,28 @@ fn a_hook_that_only_adds_is_let_through() {
     assert_eq!(texts(&requests[1])[1], "Mind the time.");
 }
 
+/// Another run on the same window, in the middle of this one.
+struct Meanwhile(rig_agent::Agent);
+
+impl AgentHook for Meanwhile {
+    async fn on_completion_call(&self, _: &HookContext, _: CompletionCallEvent<'_>) -> CompletionCallAction {
+        self.0.prompt("Something else.").await.unwrap();
+        CompletionCallAction::continue_run()
+    }
+}
+
+#[test]
+fn of_two_runs_at_once_the_one_that_misses_something_is_stopped() {
+    let (model, keepspan) = (MockCompletionModel::text("done"), Keepspan::new(window(MemoryStore::default())));
+    let other = agent(&model, &keepspan);
+    block_on(async {
+        let run = agent(&model, &keepspan).prompt("Add a column.").add_hook(Meanwhile(other));
+        let error = run.await.unwrap_err();
+        assert!(error.to_string().contains("give each run a window of its own"), "{error}");
+    });
+    assert_eq!(model.request_count(), 1, "the other's");
+}
+
 /// A hook that is asked after the gate.
 struct After;
 
@@ -309,6 +335,31 @@ fn a_second_run_goes_on_in_the_same_window() {
     assert_eq!(twice, 2, "the same words are another message");
     assert_eq!(after.iter().filter(|(_, text)| text == "Add a column.").count(), 1);
     assert!(spans > 0);
+}
+
+#[test]
+fn what_a_models_own_pass_evicted_is_gone_from_the_next_request() {
+    let turns = [read("c1", 1), read("c2", 2), MockTurn::text("two files"), MockTurn::text("fine")];
+    let (model, keepspan) = (MockCompletionModel::from_turns(turns), Keepspan::new(window(MemoryStore::default())));
+    let agent = agent(&model, &keepspan);
+    block_on(async {
+        agent.prompt("Read.").await.unwrap();
+        let mut window = keepspan.window().await;
+        let pass = window.lanes().externalize().await.unwrap().admit().unwrap();
+        let input = json!({ "spans": ["s3", "s4"] });
+        let content = json!([{ "type": "text", "text": "File 1 is stale." },
+            { "type": "tool_use", "id": "t", "name": "prune_context", "input": input }]);
+        let answer = json!({ "type": "message", "stop_reason": "tool_use", "content": content });
+        let proposal = pass.parse(&Answer::read(Anthropic, &answer).unwrap()).unwrap();
+        assert!(matches!(pass.apply(proposal).await.unwrap(), Outcome::Pruned(_)));
+        drop(window);
+        agent.prompt("And?").await.unwrap();
+    });
+    let last = sent(&model).remove(3).chat_history;
+    let Some(Message::User { content }) = last.last() else { panic!("{last:?}") };
+    let said: Vec<_> = content.iter().map(|block| serde_json::to_string(block).unwrap()).collect();
+    assert!(said[0].contains("File 1 is stale.") && said[1].contains("And?"), "{said:?}");
+    assert!(!format!("{last:?}").contains("file 1\\n") && format!("{last:?}").contains("file 2\\n"));
 }
 
 #[test]

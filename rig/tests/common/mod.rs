@@ -35,6 +35,8 @@ pub struct Coder {
     pub failed: Spans,
     #[evictable(otherwise)]
     pub work: Spans,
+    #[rationale]
+    pub decisions: Spans,
 }
 
 pub const SCHEMA: &str = "users.id BIGINT NOT NULL, users.email TEXT";
