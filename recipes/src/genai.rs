@@ -19,7 +19,7 @@
 
 use std::error::Error;
 
-use genai::chat::{ChatMessage, ChatRequest, ChatRole, ToolResponse};
+use genai::chat::{ChatMessage, ChatRequest, ChatRole, ToolCall, ToolResponse};
 use keepspan::{ContextState, SpanId, Window, tool::OpenAiChat};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub fn enter<C: ContextState, St>(
     message: &ChatMessage,
 ) -> Result<Vec<SpanId>, Box<dyn Error>> {
     let (content, role) = (&message.content, message.role.to_string().to_lowercase());
-    let call = |call: &genai::chat::ToolCall| json!({ "id": call.call_id, "type": "function", "function": { "name": call.fn_name, "arguments": "{}" } });
+    let call = |of: &ToolCall| json!({ "id": of.call_id, "type": "function", "function": { "name": of.fn_name, "arguments": "{}" } });
     let calls: Vec<_> = content.tool_calls().into_iter().map(call).collect();
     let result = |of: &ToolResponse| json!({ "role": "tool", "tool_call_id": of.call_id, "content": of.content });
     let messages = match message.role {

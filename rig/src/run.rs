@@ -220,24 +220,24 @@ impl<C: ContextState, St: AsyncStore> Shared<C, St> {
         id: RunId,
         request: &CompletionRequest,
     ) -> Result<Option<CompletionRequest>, Stop> {
-        let mut request = request.clone();
         let Some(mut run) = self.run.take_if(|run| run.id == id) else {
-            return check(&self.window, &request).map(|()| None);
+            return check(&self.window, request).map(|()| None);
         };
-        let system = request.chat_history.get(..usize::from(run.preamble.is_some())).unwrap_or_default().to_vec();
+        let preamble = usize::from(run.preamble.is_some());
+        let (system, history) = request.chat_history.split_at_checked(preamble).unwrap_or_default();
         // What another hook made of the history is not mended: it is sent as it is, or not at all.
-        let ours = request.chat_history.get(system.len()..) == Some(&*run.expected);
-        let view = if ours {
-            [system, self.view(run.preamble.as_slice(), &[])].concat()
-        } else {
-            request.chat_history.clone()
-        };
-        let changed = view != request.chat_history;
-        request.chat_history = view;
-        check(&self.window, &request)?;
-        run.let_through.clone_from(&request.chat_history);
+        let view = (history == run.expected).then(|| [system, &self.view(run.preamble.as_slice(), &[])].concat());
+        let changed = view.filter(|view| *view != request.chat_history);
+        let changed = changed.map(|view| {
+            let mut request = request.clone();
+            request.chat_history = view;
+            request
+        });
+        let sent = changed.as_ref().unwrap_or(request);
+        check(&self.window, sent)?;
+        run.let_through.clone_from(&sent.chat_history);
         self.run = Some(run);
-        Ok(changed.then_some(request))
+        Ok(changed)
     }
 
     /// Whether what was sent is what was let through, or would have been.

@@ -104,7 +104,10 @@ impl View {
 
     /// A part of a result, directly after the turn that called.
     fn result(&mut self, part: ToolResult, last: bool) {
-        let called = |message: &Message| matches!(message, Message::Assistant(turn) if turn.tool_calls().any(|call| call.id == part.call));
+        let called = |message: &Message| match message {
+            Message::Assistant(turn) => turn.tool_calls().any(|call| call.id == part.call),
+            _ => false,
+        };
         let Some(turn) = self.messages.iter().rposition(called) else {
             return part.content.into_iter().for_each(|part| self.user(as_text(part)));
         };
