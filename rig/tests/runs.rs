@@ -25,7 +25,7 @@ use rig_agent::{
 use rig_core::{
     completion::AssistantContent,
     effect::EffectKind,
-    message::{AssistantMessage, Message, Reasoning, UserContent},
+    message::{AssistantMessage, CallId, Message, Reasoning, ToolName, ToolResultContent, UserContent},
     test_utils::{MockCompletionModel, MockStreamEvent, MockTurn},
 };
 use serde_json::json;
@@ -366,12 +366,17 @@ fn what_a_models_own_pass_evicted_is_gone_from_the_next_request() {
 fn results_of_an_earlier_process_keep_their_calls() {
     let store = Arc::new(MemoryStore::default());
     let both = [("a", 1), ("b", 2)].map(|(id, n)| call(id, "read", json!({ "n": n, "tokens": 100 })));
-    let (model, keepspan) = (
-        MockCompletionModel::from_turns([MockTurn::from_contents(both), MockTurn::text("done")]),
-        Keepspan::new(window(store.clone())),
-    );
-    block_on(agent(&model, &keepspan).prompt("Read.").into_future()).unwrap();
-    let before = sent(&model).remove(1).chat_history;
+    // As another program may have it: the second result first.
+    let result = |id: &str, n| {
+        let (call, name) = (CallId::from_wire(id), ToolName::new("read").unwrap());
+        UserContent::tool_result(call, name, vec![ToolResultContent::text(page(n, 100))])
+    };
+    let turn = Message::Assistant(AssistantMessage::new(both.to_vec()));
+    let results = Message::User { content: vec![result("b", 2), result("a", 1)] };
+    let said = [Message::user("Read."), turn, results, Message::assistant("done")];
+    let (model, keepspan) = (MockCompletionModel::text("yes"), Keepspan::new(window(store.clone())));
+    block_on(async { agent(&model, &keepspan).prompt("Sure?").history(said).await }).unwrap();
+    let before = sent(&model).remove(0).chat_history;
     drop(keepspan);
     let window = Window::<Coder, _>::resume(store, Episode::new("e", "p").trust_estimates()).unwrap();
     let (model, keepspan) = (MockCompletionModel::text("fine"), Keepspan::new(window));
@@ -484,23 +489,65 @@ fn a_commit_without_an_answer_is_settled_by_the_next_run() {
 }
 
 #[test]
-fn a_run_that_is_dropped_while_it_commits_is_gone_on_with() {
-    let store = Later::default();
+fn signed_reasoning_is_left_out_once_something_before_it_left() {
+    let signed = AssistantContent::Reasoning(Reasoning::new("A chart.")).with_native(json!({ "signature": "abc" }));
+    let turn = [signed, AssistantContent::text("I read on."), call("c2", "read", json!({ "n": 2 }))];
+    let turns = [read("c1", 1), MockTurn::from_contents(turn), read("c3", 3), MockTurn::text("done")];
+    let (model, keepspan) = (MockCompletionModel::from_turns(turns), Keepspan::new(window(MemoryStore::default())));
+    block_on(agent(&model, &keepspan).prompt("Read.").into_future()).unwrap();
+    let requests = sent(&model);
+    let has = |at: usize, text: &str| texts(&requests[at]).iter().any(|there| there.contains(text));
+    assert!(has(2, "A chart.") && has(2, "I read on.") && has(2, &page(1, 1_000)));
+    assert!(!has(3, "A chart.") && has(3, "I read on.") && !has(3, &page(1, 1_000)));
+}
+
+/// A run that is dropped in the middle of its `nth` commit.
+fn dropped(
+    store: Later,
+    nth: usize,
+    fill: fn(&mut Window<Coder, Later>),
+) -> (MockCompletionModel, Keepspan<Coder, Later>) {
     let stuck = store.stuck.clone();
-    let opened = Window::<Coder, _>::open_async(store, Episode::new("e", "p"), ByteEstimate);
-    let (model, keepspan) = (MockCompletionModel::text("done"), Keepspan::new(block_on(opened).unwrap()));
+    let opened = Window::open_async(store, Episode::new("e", "p").trust_estimates(), ByteEstimate);
+    let mut window = block_on(opened).unwrap();
+    fill(&mut window);
+    let (model, keepspan) = (MockCompletionModel::text("done"), Keepspan::new(window));
     let agent = AgentBuilder::new(model.clone()).add_hook(keepspan.clone()).build();
-    stuck.store(true, Ordering::Relaxed);
+    stuck.store(nth, Ordering::Relaxed);
     let mut run = agent.prompt("Add a column.").into_future();
-    while stuck.load(Ordering::Relaxed) {
+    while stuck.load(Ordering::Relaxed) > 0 {
         assert!(run.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
-    drop(run);
-    block_on(agent.prompt("Add a column.").into_future()).unwrap();
-    block_on(async {
-        let texts: Vec<_> = held(&*keepspan.window().await).into_iter().map(|(_, text)| text).collect();
-        assert_eq!(texts, ["Add a column.", "done"]);
+    (model, keepspan)
+}
+
+#[test]
+fn a_run_that_is_dropped_while_it_commits_is_gone_on_with() {
+    for writes in [false, true] {
+        let (model, keepspan) = dropped(Later { writes, ..Later::default() }, 1, |_| ());
+        let agent = AgentBuilder::new(model).add_hook(keepspan.clone()).build();
+        block_on(async {
+            agent.prompt("Add a column.").await.unwrap();
+            let texts: Vec<_> = held(&*keepspan.window().await).into_iter().map(|(_, text)| text).collect();
+            assert_eq!(texts, ["Add a column.", "done"]);
+        });
+    }
+}
+
+#[test]
+fn a_span_whose_number_was_taken_is_found_under_its_new_one() {
+    // The prompt is committed, then the text of what closes the call, then its record, after which the run is dropped.
+    let (model, keepspan) = dropped(Later { writes: true, ..Later::default() }, 3, |window| {
+        let block = serde_json::to_string(&call("c1", "deploy", json!({}))).unwrap();
+        window.lanes().route(human("Deploy.")).unwrap();
+        window.lanes().route(keepspan::NewSpan::model(block).calls(["c1"])).unwrap();
     });
+    let agent = AgentBuilder::new(model.clone()).add_hook(keepspan).build();
+    block_on(agent.prompt("Tell me.").into_future()).unwrap();
+    let texts = texts(&sent(&model)[0]);
+    // Said as text, since no such tool is offered.
+    assert!(texts[2].contains("[no result: "), "{texts:#?}");
+    assert_eq!(texts[3..], ["Add a column.", "Tell me."]);
 }
 
 #[test]

@@ -215,16 +215,21 @@ impl Store for Failing {
 /// A store that answers later, and once not at all.
 #[derive(Default)]
 pub struct Later {
-    inner: MemoryStore,
-    pub stuck: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    pub inner: MemoryStore,
+    /// In so many commits; 0 is never.
+    pub stuck: std::sync::Arc<std::sync::atomic::AtomicUsize>,
+    /// Whether the batch is written all the same.
+    pub writes: bool,
 }
 
 impl AsyncStore for Later {
     async fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
-        if self.stuck.swap(false, std::sync::atomic::Ordering::Relaxed) {
-            std::future::pending::<()>().await;
+        let left = self.stuck.load(std::sync::atomic::Ordering::Relaxed);
+        self.stuck.store(left.saturating_sub(1), std::sync::atomic::Ordering::Relaxed);
+        if left != 1 || self.writes {
+            AsyncStore::commit(&self.inner, batch).await?;
         }
-        AsyncStore::commit(&self.inner, batch).await
+        if left == 1 { std::future::pending().await } else { Ok(()) }
     }
     async fn get_many(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>, StoreError> {
         AsyncStore::get_many(&self.inner, digests).await
