@@ -165,7 +165,7 @@ struct PictureSource<'a> {
 impl<'a> Block<'a> {
     /// The picture of a block that is one.
     pub(crate) fn picture(&self) -> Option<Picture> {
-        if !matches!(&*self.kind, "image" | "image_url" | "input_image") {
+        if !matches!(&*self.kind, "image" | "image_url" | "input_image" | "computer_screenshot") {
             return None;
         }
         if let Some(url) = self.image.as_deref() {

@@ -5,16 +5,21 @@ use crate::{Format, detect::Head, error::Fault, records::Source, session::Sessio
 pub(crate) mod blocks;
 
 mod aider;
+mod anthropic;
+mod chat;
 mod cline;
+mod gemini;
 mod goose;
 mod inspect;
 mod mini_swe_agent;
 mod nebius;
 mod pi;
+mod responses;
 mod swe_agent;
 mod swe_smith;
 mod tau2;
 mod tau_bench;
+mod wire;
 
 type Read = fn(&mut Source<'_>, &mut Session<'_>) -> Result<(), Fault>;
 
@@ -31,6 +36,10 @@ pub(crate) const LOOKS_LIKE: &[(Format, fn(&Head) -> bool)] = &[
     (Format::Nebius, nebius::looks_like),
     (Format::SweSmith, swe_smith::looks_like),
     (Format::Aider, aider::looks_like),
+    (Format::Gemini, gemini::looks_like),
+    (Format::Anthropic, anthropic::looks_like),
+    (Format::Chat, chat::looks_like),
+    (Format::Responses, responses::looks_like),
 ];
 
 /// What reads the format.
@@ -47,6 +56,10 @@ pub(crate) fn read(format: Format) -> Read {
         Format::Nebius => nebius::read,
         Format::SweSmith => swe_smith::read,
         Format::Aider => aider::read,
+        Format::Chat => chat::read,
+        Format::Responses => responses::read,
+        Format::Anthropic => anthropic::read,
+        Format::Gemini => gemini::read,
         _ => not_yet,
     }
 }
