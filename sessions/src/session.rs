@@ -6,6 +6,7 @@ use keepspan::{NewSpan, Role};
 
 use crate::{
     error::Fault,
+    formats::blocks::json,
     pairing::Pairing,
     picture::Picture,
     report::{MAX_LISTED, Repair, RepairKind, Report},
@@ -254,7 +255,7 @@ impl<'s> Session<'s> {
         parts.retain(|part| !matches!(part, Piece::Text(text) if text.is_empty()));
         if parts.is_empty() {
             self.repair(place.line, RepairKind::EmptyResult);
-            parts.push(Piece::Text(raw.into()));
+            parts.push(Piece::Text(json(raw)));
         }
         let id = match call {
             Some(id) if by_name && !self.pairing.is_open(id) => match self.pairing.oldest_minted(tool) {

@@ -17,6 +17,19 @@ fn look() {
     ] {
         let Some(given) = corpus_file(name, format) else { return };
         eprintln!("{name} {:?} {:?} {:?}", given.counts(), given.report.repairs, given.report.left_out);
+        if format == Format::Anthropic || format == Format::Gemini {
+            for (c, e) in &given.entries {
+                eprintln!(
+                    "  {c} {} {:?} {:?} {:?} {}",
+                    e.place.line,
+                    e.kind,
+                    e.calls.len(),
+                    e.answers,
+                    e.text.chars().take(60).collect::<String>()
+                );
+            }
+            eprintln!("{:?}", given.compactions);
+        }
         for repair in given.report.repaired.iter().take(12) {
             eprintln!("   {repair}");
         }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    blocks::{Block, Text, piece, pieces},
+    blocks::{Block, Text, json, piece, pieces},
     wire::{self, Shape},
 };
 use crate::{
@@ -30,7 +30,11 @@ pub(crate) fn looks_like(head: &Head) -> bool {
                 || head.says_any(&format!("{base}messages[].content[].type"), KINDS))
     });
     let bare = |base: &str| head.has(&format!("{base}role")) && head.says_any(&format!("{base}content[].type"), KINDS);
-    of_body || bare("[].") || bare("") || bare("response.") || bare("response.body.")
+    let answered = ["response", "response.body", "[].response", "conversations[].exchanges[].response.body"];
+    let answered = answered.iter().any(|base| head.has(&format!("{base}.stop_reason")));
+    // A first request can be longer than the head.
+    let sent = head.text.contains("api.anthropic.com/v1/messages");
+    sent || of_body || answered || bare("[].") || bare("") || bare("response.") || bare("response.body.")
 }
 
 pub(crate) fn read(source: &mut Source<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
@@ -102,7 +106,7 @@ pub(crate) fn result(block: Block<'_>, record: Record<'_>, session: &mut Session
     let failed = block.is_error == Some(true);
     let parts = match &*block.kind {
         "tool_result" | "mcp_tool_result" => pieces(block.content, session, record.place),
-        _ => vec![Piece::Text(record.text.into())],
+        _ => vec![Piece::Text(json(record.text))],
     };
     let call = block.tool_use_id.as_deref();
     session.result(Outcome { call, failed, parts, ..Outcome::default() }, record.text, record.place)

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    blocks::Text,
+    blocks::{Text, json},
     wire::{self, Shape},
 };
 use crate::{
@@ -155,7 +155,7 @@ fn say(turn: &mut Turn, part: Part<'_>, record: Record<'_>, session: &mut Sessio
     if let Some(call) = part.function_call {
         turn.call(NewCall::new(call.id.as_deref(), call.name, super::blocks::arguments(call.args)));
     } else if let Some(code) = part.executable_code {
-        turn.call(NewCall::new(None, "code_execution", code.get()));
+        turn.call(NewCall::new(None, "code_execution", json(code.get())));
     } else if let Some(text) = part.text {
         match part.thought {
             true => turn.think(text, sealed),
@@ -185,7 +185,7 @@ fn given(part: Part<'_>, record: Record<'_>, session: &mut Session<'_>) -> Resul
 
 fn answer(response: FunctionResponse<'_>, record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
     let failed = response.response.is_some_and(is_error);
-    let parts = response.response.map(|text| Piece::Text(text.get().into())).into_iter().collect();
+    let parts = response.response.map(|text| Piece::Text(json(text.get()))).into_iter().collect();
     let (call, tool) = (response.id.as_deref(), response.name.as_deref());
     let outcome = Outcome { call, tool, failed, by_name: true, parts, ..Outcome::default() };
     session.result(outcome, record.text, record.place)

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    blocks::{Block, Content, Text, arguments, pieces},
+    blocks::{Block, Content, Text, arguments, json, pieces},
     wire::{self, Shape},
 };
 use crate::{
@@ -133,7 +133,7 @@ pub(crate) fn item(item: Item<'_>, record: Record<'_>, session: &mut Session<'_>
             hosted(item, record, session)
         }
         "tool_search_output" => {
-            let parts = item.tools.map(|tools| Piece::Text(tools.get().into())).into_iter().collect();
+            let parts = item.tools.map(|tools| Piece::Text(json(tools.get()))).into_iter().collect();
             let call = item.call_id.as_deref();
             let tool = Some("tool_search").filter(|_| call.is_none());
             session.result(Outcome { call, tool, parts, ..Outcome::default() }, record.text, place)
@@ -145,7 +145,7 @@ pub(crate) fn item(item: Item<'_>, record: Record<'_>, session: &mut Session<'_>
             session.result(Outcome { call, tool, unasked, parts, ..Outcome::default() }, record.text, place)
         }
         // Schemas of tools that the model saw from here on.
-        "mcp_list_tools" | "additional_tools" => session.system(record.text, place),
+        "mcp_list_tools" | "additional_tools" => session.system(json(record.text), place),
         "compaction" | "compaction_summary" | "context_compaction" => {
             session.compacted(CompactionKind::Summary { text: None, kept_from: None }, (None, None), place)
         }
@@ -235,7 +235,7 @@ fn hosted(item: Item<'_>, record: Record<'_>, session: &mut Session<'_>) -> Resu
         None => pieces(item.output, session, record.place),
     };
     if let (Some(more), true) = (item.error.or(item.outputs).or(item.results), parts.is_empty()) {
-        parts.push(Piece::Text(more.get().into()));
+        parts.push(Piece::Text(json(more.get())));
     }
     let call = item.call_id.as_deref();
     session.result(Outcome { call, failed, parts, ..Outcome::default() }, record.text, record.place)
@@ -245,12 +245,30 @@ fn hosted(item: Item<'_>, record: Record<'_>, session: &mut Session<'_>) -> Resu
 struct Response<'a> {
     #[serde(borrow, default)]
     output: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    object: Option<Text<'a>>,
 }
 
 fn response(record: Record<'_>, session: &mut Session<'_>) -> Result<bool, Fault> {
     let response: Response<'_> = record.parse("a response")?;
+    if response.object.as_deref() == Some("response.compaction") {
+        let items = response.output.iter().map(|item| record.part(item)).collect();
+        replaced(items, session, record)?;
+        return Ok(true);
+    }
     for item in &response.output {
         any_item(record.part(item), session)?;
     }
     Ok(!response.output.is_empty())
+}
+
+/// These items took the place of all that stood before.
+pub(crate) fn replaced(items: Vec<Record<'_>>, session: &mut Session<'_>, record: Record<'_>) -> Result<(), Fault> {
+    let mut texts = Vec::new();
+    for record in items {
+        let item: Item<'_> = record.parse("an item of a compaction")?;
+        let parts = pieces(item.content, session, record.place);
+        texts.extend(parts.into_iter().filter_map(|part| if let Piece::Text(text) = part { Some(text) } else { None }));
+    }
+    session.compacted(CompactionKind::Replaced { texts }, (None, None), record.place)
 }
