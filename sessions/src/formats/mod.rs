@@ -7,12 +7,19 @@ pub(crate) mod blocks;
 mod aider;
 mod anthropic;
 mod chat;
+mod claude_code;
 mod cline;
+mod codex;
+mod copilot;
 mod gemini;
+mod gemini_cli;
 mod goose;
 mod inspect;
+mod kimi;
 mod mini_swe_agent;
 mod nebius;
+mod openhands;
+mod openhands_log;
 mod pi;
 mod responses;
 mod swe_agent;
@@ -25,7 +32,13 @@ type Read = fn(&mut Source<'_>, &mut Session<'_>) -> Result<(), Fault>;
 
 /// In the order in which they are asked: the peculiar before the common.
 pub(crate) const LOOKS_LIKE: &[(Format, fn(&Head) -> bool)] = &[
+    (Format::ClaudeCode, claude_code::looks_like),
     (Format::Pi, pi::looks_like),
+    (Format::Codex, codex::looks_like),
+    (Format::Copilot, copilot::looks_like),
+    (Format::Kimi, kimi::looks_like),
+    (Format::GeminiCli, gemini_cli::looks_like),
+    (Format::OpenHands, openhands::looks_like),
     (Format::Goose, goose::looks_like),
     (Format::Cline, cline::looks_like),
     (Format::SweAgent, swe_agent::looks_like),
@@ -56,11 +69,16 @@ pub(crate) fn read(format: Format) -> Read {
         Format::Nebius => nebius::read,
         Format::SweSmith => swe_smith::read,
         Format::Aider => aider::read,
+        Format::ClaudeCode => claude_code::read,
+        Format::Codex => codex::read,
+        Format::Copilot => copilot::read,
+        Format::Kimi => kimi::read,
+        Format::GeminiCli => gemini_cli::read,
+        Format::OpenHands => openhands::read,
         Format::Chat => chat::read,
         Format::Responses => responses::read,
         Format::Anthropic => anthropic::read,
         Format::Gemini => gemini::read,
-        _ => not_yet,
     }
 }
 

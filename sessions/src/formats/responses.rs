@@ -1,5 +1,7 @@
 //! OpenAI Responses: flat items. Codex records the same items.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -84,11 +86,26 @@ pub(crate) struct Item<'a> {
 }
 
 impl Item<'_> {
-    fn kind(&self) -> &str {
+    pub(crate) fn kind(&self) -> &str {
         match &self.kind {
             Some(kind) => kind,
             None => "message",
         }
+    }
+
+    pub(crate) fn is_user(&self) -> bool {
+        self.role.as_deref() == Some("user")
+    }
+
+    /// The content of a message.
+    pub(crate) fn parts(self, session: &mut Session<'_>, record: Record<'_>) -> Vec<Piece> {
+        pieces(self.content, session, record.place)
+    }
+
+    /// The text of its content.
+    pub(crate) fn texts(self, session: &mut Session<'_>, record: Record<'_>) -> Vec<Arc<str>> {
+        let parts = self.parts(session, record).into_iter();
+        parts.filter_map(|part| if let Piece::Text(text) = part { Some(text) } else { None }).collect()
     }
 }
 
@@ -267,8 +284,7 @@ pub(crate) fn replaced(items: Vec<Record<'_>>, session: &mut Session<'_>, record
     let mut texts = Vec::new();
     for record in items {
         let item: Item<'_> = record.parse("an item of a compaction")?;
-        let parts = pieces(item.content, session, record.place);
-        texts.extend(parts.into_iter().filter_map(|part| if let Piece::Text(text) = part { Some(text) } else { None }));
+        texts.extend(item.texts(session, record));
     }
     session.compacted(CompactionKind::Replaced { texts }, (None, None), record.place)
 }
