@@ -8,13 +8,17 @@ mod aider;
 mod cline;
 mod goose;
 mod inspect;
+mod messages;
 mod mini_swe_agent;
 mod nebius;
+mod openhands_log;
 mod pi;
+mod prose;
 mod swe_agent;
 mod swe_smith;
 mod tau2;
 mod tau_bench;
+mod walk;
 
 type Read = fn(&mut Source<'_>, &mut Session<'_>) -> Result<(), Fault>;
 
@@ -23,6 +27,7 @@ pub(crate) const LOOKS_LIKE: &[(Format, fn(&Head) -> bool)] = &[
     (Format::Pi, pi::looks_like),
     (Format::Goose, goose::looks_like),
     (Format::Cline, cline::looks_like),
+    (Format::OpenHands, openhands_log::looks_like),
     (Format::SweAgent, swe_agent::looks_like),
     (Format::MiniSweAgent, mini_swe_agent::looks_like),
     (Format::TauBench, tau_bench::looks_like),
@@ -39,6 +44,7 @@ pub(crate) fn read(format: Format) -> Read {
         Format::Pi => pi::read,
         Format::Goose => goose::read,
         Format::Cline => cline::read,
+        Format::OpenHands => openhands_log::read,
         Format::SweAgent => swe_agent::read,
         Format::MiniSweAgent => mini_swe_agent::read,
         Format::TauBench => tau_bench::read,
