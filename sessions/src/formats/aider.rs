@@ -1,7 +1,8 @@
 //! aider: the Markdown of its chat history, with many sessions in a file. aider ends what it writes itself with two spaces, and
 //! the model does not, which tells the two apart where both write `####` and `>`.
 //!
-//! SEARCH/REPLACE blocks are the calls of a turn, as one; what aider says next is its result. Other edit formats are text.
+//! SEARCH/REPLACE blocks are the calls of a turn, as one; what aider says next is its result. Other edit formats are text. The
+//! commands `/clear` and `/reset` empty the context.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::{
     records::{Record, Source},
     report::RepairKind,
     session::Session,
-    step::Place,
+    step::{CompactionKind, Place},
 };
 
 const HEADER: &str = "# aider chat started at ";
@@ -163,7 +164,11 @@ impl Chat {
         match speaker {
             Speaker::Person => {
                 self.prose.leave();
-                session.human(text, place)
+                session.human(text.clone(), place)?;
+                if matches!(&*text, "/clear" | "/reset") {
+                    session.compacted(CompactionKind::Replaced { texts: Vec::new() }, (None, None), place)?;
+                }
+                Ok(())
             }
             Speaker::Model => {
                 let edits = edits(&text);

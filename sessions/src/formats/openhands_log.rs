@@ -38,7 +38,7 @@ pub(crate) fn read(source: &mut Source<'_>, session: &mut Session<'_>) -> Result
     documents(source, session, |document, session| {
         let place = document.place()?;
         session.begin(None, place)?;
-        let (mut prose, mut told) = (Adjacent::default(), false);
+        let (mut prose, mut told) = (Adjacent::attended(), false);
         document.object()?;
         while let Some(key) = document.key()? {
             match &*key {

@@ -20,9 +20,16 @@ pub(crate) struct Adjacent {
     open: Option<Arc<str>>,
     /// Whether the task was given. Who speaks later without being asked is the program.
     tasked: bool,
+    /// Whether a person can speak later, too.
+    attended: bool,
 }
 
 impl Adjacent {
+    /// A conversation in which a person takes part.
+    pub(crate) fn attended() -> Self {
+        Self { attended: true, ..Self::default() }
+    }
+
     /// The model's turn, and the call in its text: tool and arguments.
     pub(crate) fn model(
         &mut self,
@@ -63,7 +70,7 @@ impl Adjacent {
                 place,
             );
         }
-        if std::mem::replace(&mut self.tasked, true) {
+        if std::mem::replace(&mut self.tasked, true) && !self.attended {
             session.notice(text, Role::User, place)
         } else {
             session.human(text, place)
