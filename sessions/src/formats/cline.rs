@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    blocks::{Block, Content, Text, pieces},
+    blocks::{Block, Content, Text, json, pieces},
     walk::{Name, documents, each},
 };
 use crate::{
@@ -204,7 +204,7 @@ fn result(result: ToolResult<'_>, raw: &RawValue, record: Record<'_>, session: &
             pieces(parse(content.get(), "the content of a `tool_result`", record.place)?, session, record.place)
         }
         // One answer a query, as JSON.
-        Some(content) => vec![Piece::Text(content.get().into())],
+        Some(content) => vec![Piece::Text(json(content.get()))],
     };
     let (call, tool) = (Some(&*result.tool_use_id), result.name.as_deref());
     let failed = result.is_error.unwrap_or_default();

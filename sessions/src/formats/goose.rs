@@ -24,8 +24,6 @@ pub(crate) fn looks_like(head: &Head) -> bool {
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(borrow)]
-    id: Option<Text<'a>>,
-    #[serde(borrow)]
     role: Text<'a>,
     #[serde(borrow)]
     content: Vec<Block<'a>>,
@@ -95,9 +93,7 @@ pub(crate) fn read(source: &mut Source<'_>, session: &mut Session<'_>) -> Result
                 "id" => name.is(document.value()?),
                 "conversation" => {
                     session.begin(name.get(), place)?;
-                    // Of the messages of one reply, the id of the first.
-                    let mut reply = None;
-                    each(document, session, |record, session| message(record, &mut reply, session))?;
+                    each(document, session, message)?;
                 }
                 _ => document.skip()?,
             }
@@ -106,7 +102,7 @@ pub(crate) fn read(source: &mut Source<'_>, session: &mut Session<'_>) -> Result
     })
 }
 
-fn message(record: Record<'_>, reply: &mut Option<String>, session: &mut Session<'_>) -> Result<(), Fault> {
+fn message(record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
     let message: Message<'_> = record.parse("a goose message")?;
     let sees = |visible: Option<bool>| visible.unwrap_or(true);
     let (agent, user) = message.metadata.map_or((true, true), |it| (sees(it.agent_visible), sees(it.user_visible)));
@@ -116,14 +112,10 @@ fn message(record: Record<'_>, reply: &mut Option<String>, session: &mut Session
     }
     match &*message.role {
         "assistant" => {
-            let label = reply.get_or_insert_with(|| message.id.as_deref().unwrap_or_default().into());
-            let turn = turn(message.content, label, record, session)?;
-            session.turn(turn, record.place)
+            let turn = turn(message.content, record, session)?;
+            session.run(turn, record.place)
         }
-        "user" => {
-            *reply = None;
-            message.content.into_iter().try_for_each(|block| given(block, user, record, session))
-        }
+        "user" => message.content.into_iter().try_for_each(|block| given(block, user, record, session)),
         role => {
             session.unknown(&format!("message {role}"), record.place.line);
             Ok(())
@@ -131,8 +123,8 @@ fn message(record: Record<'_>, reply: &mut Option<String>, session: &mut Session
     }
 }
 
-fn turn(blocks: Vec<Block<'_>>, label: &str, record: Record<'_>, session: &mut Session<'_>) -> Result<Turn, Fault> {
-    let mut turn = Turn::labelled(Some(label).filter(|label| !label.is_empty()));
+fn turn(blocks: Vec<Block<'_>>, record: Record<'_>, session: &mut Session<'_>) -> Result<Turn, Fault> {
+    let mut turn = Turn::default();
     for block in blocks {
         match &*block.kind {
             "text" => turn.say(block.text.unwrap_or_default()),

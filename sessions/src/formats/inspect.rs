@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{
     blocks::{Content, Text},
-    messages::{Message, human, system},
+    chat::{self, Message},
     walk::{Name, documents, each},
 };
 use crate::{
@@ -144,26 +144,13 @@ fn filled(text: &str, attachments: &HashMap<String, String>, place: Place, sessi
 }
 
 fn message(record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
-    let message: Message<'_> = record.parse("an Inspect message")?;
-    match &*message.role {
-        "system" => system(message.content, session, record.place),
-        "user" => human(message.content, session, record.place),
-        "assistant" => message.model(session, record),
-        "tool" => result(message, record, session),
-        role => {
-            session.unknown(&format!("message {role}"), record.place.line);
-            Ok(())
-        }
-    }
-}
-
-fn result<'a>(mut message: Message<'a>, record: Record<'a>, session: &mut Session<'_>) -> Result<(), Fault> {
-    let added: Added<'_> = record.parse("an Inspect result")?;
-    message.name = message.name.or(added.function);
+    let (mut message, added): (Message<'_>, Added<'_>) =
+        (record.parse("an Inspect message")?, record.parse("an Inspect message")?);
     let failed = added.error.is_some();
+    message.name = message.name.or(added.function);
     // The model is told the error where there is no other text.
     if let (Some(error), true) = (added.error, message.content.is_empty()) {
         message.content = Content::Text(error.message);
     }
-    message.result(None, failed, session, record)
+    chat::message(message, record, session, failed)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     blocks::Content,
-    messages::{Message, system},
+    chat::{self, Message},
     prose::{self, Adjacent, fenced},
     walk::{documents, each},
 };
@@ -47,17 +47,12 @@ pub(crate) fn read(source: &mut Source<'_>, session: &mut Session<'_>) -> Result
 fn message(record: Record<'_>, prose: &mut Adjacent, session: &mut Session<'_>) -> Result<(), Fault> {
     let (message, place): (Message<'_>, _) = (record.parse("a mini-swe-agent message")?, record.place);
     match &*message.role {
-        "system" => system(message.content, session, place),
         "user" => {
             let text = prose::text(message.content, session, place);
             let failed = failed(&text);
             prose.user(text, failed, record, session)
         }
-        "assistant" if message.calls() => {
-            prose.leave();
-            message.model(session, record)
-        }
-        "assistant" => {
+        "assistant" if !message.calls() => {
             let text = prose::text(message.content, session, place);
             let call = command(&text).map(|command| ("bash", command));
             prose.model(text.clone(), call, session, place)
@@ -70,16 +65,16 @@ fn message(record: Record<'_>, prose: &mut Adjacent, session: &mut Session<'_>) 
                 }
                 Content::Nothing => false,
             };
-            message.result(None, failed, session, record)
+            chat::message(message, record, session, failed)
         }
         // What was handed in, after the model's last turn.
         "exit" => {
             session.left_out("exit");
             Ok(())
         }
-        role => {
-            session.unknown(&format!("message {role}"), place.line);
-            Ok(())
+        _ => {
+            prose.leave();
+            chat::message(message, record, session, false)
         }
     }
 }

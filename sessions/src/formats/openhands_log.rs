@@ -4,7 +4,7 @@
 use serde::Deserialize;
 
 use super::{
-    messages::Message,
+    chat::Message,
     prose::Adjacent,
     swe_smith::tagged_message,
     walk::{documents, each},

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{
     blocks::Text,
-    messages::{Message, system},
+    chat::{self, Message},
     prose::{self, Adjacent, swe_agent_tool},
     walk::{documents, each},
 };
@@ -64,15 +64,17 @@ pub(crate) fn read(source: &mut Source<'_>, session: &mut Session<'_>) -> Result
 }
 
 fn message(record: Record<'_>, history: &mut History, session: &mut Session<'_>) -> Result<(), Fault> {
-    let (message, added): (Message<'_>, Added<'_>) =
+    let (mut message, added): (Message<'_>, Added<'_>) =
         (record.parse("a SWE-agent message")?, record.parse("a SWE-agent message")?);
     let (place, demo) = (record.place, added.is_demo.unwrap_or_default());
     // What follows the demonstration answers none of its calls.
     if std::mem::replace(&mut history.demo, demo) != demo {
         history.prose.leave();
     }
+    if message.calls() {
+        history.prose.leave();
+    }
     match &*message.role {
-        "system" => system(message.content, session, place),
         "user" => {
             let text = prose::text(message.content, session, place);
             if demo && !history.prose.is_open() {
@@ -80,11 +82,7 @@ fn message(record: Record<'_>, history: &mut History, session: &mut Session<'_>)
             }
             history.prose.user(text, false, record, session)
         }
-        "assistant" if message.calls() => {
-            history.prose.leave();
-            message.model(session, record)
-        }
-        "assistant" => {
+        "assistant" if !message.calls() => {
             let text = prose::text(message.content, session, place);
             let action = added.action.as_deref().map(str::trim).filter(|action| !action.is_empty());
             // The harness ends a run in the model's name.
@@ -95,13 +93,10 @@ fn message(record: Record<'_>, history: &mut History, session: &mut Session<'_>)
             let call = action.map(|action| (swe_agent_tool(action), Arc::from(action)));
             history.prose.model(text, call, session, place)
         }
-        "tool" => {
-            let call = added.tool_call_ids.as_ref().and_then(|ids| ids.first()).map(|id| &**id);
-            message.result(call, false, session, record)
-        }
-        role => {
-            session.unknown(&format!("message {role}"), place.line);
-            Ok(())
+        _ => {
+            let ids = added.tool_call_ids.into_iter().flatten();
+            message.tool_call_id = message.tool_call_id.or(ids.into_iter().next());
+            chat::message(message, record, session, false)
         }
     }
 }

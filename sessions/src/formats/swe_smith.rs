@@ -1,7 +1,7 @@
 //! SWE-smith: calls as `<function=…>` in the text, results as turns of the user.
 
 use super::{
-    messages::{Message, system},
+    chat::{self, Message},
     prose::{self, Adjacent, tagged},
     walk::{Name, conversations, each},
 };
@@ -54,24 +54,18 @@ pub(crate) fn tagged_message(
 ) -> Result<(), Fault> {
     let place = record.place;
     match &*message.role {
-        "system" => system(message.content, session, place),
         "user" => {
             let text = prose::text(message.content, session, place);
             prose.user(text, false, record, session)
         }
-        "assistant" if message.calls() => {
-            prose.leave();
-            message.model(session, record)
-        }
-        "assistant" => {
+        "assistant" if !message.calls() => {
             let text = prose::text(message.content, session, place);
             let call = tagged(&text).map(|(tool, arguments)| (tool, arguments.to_string().into()));
             prose.model(text.clone(), call, session, place)
         }
-        "tool" => message.result(None, false, session, record),
-        role => {
-            session.unknown(&format!("message {role}"), place.line);
-            Ok(())
+        _ => {
+            prose.leave();
+            chat::message(message, record, session, false)
         }
     }
 }

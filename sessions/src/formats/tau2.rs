@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::{
     blocks::Text,
-    messages::{Message, human, system},
+    chat::{self, Message},
     walk::{Name, Shared, documents, each},
 };
 use crate::{
@@ -97,29 +97,18 @@ fn simulation(document: &mut Document<'_, '_>, policy: &Shared, session: &mut Se
 }
 
 fn message(record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
-    let message: Message<'_> = record.parse("a tau2 message")?;
+    let (mut message, added): (Message<'_>, Added<'_>) =
+        (record.parse("a tau2 message")?, record.parse("a tau2 message")?);
     match &*message.role {
-        "system" => system(message.content, session, record.place),
         "user" => {
-            for _ in message.tool_calls.iter().flatten() {
-                session.left_out("call of the user");
-            }
-            human(message.content, session, record.place)
+            message.tool_calls.take().into_iter().flatten().for_each(|_| session.left_out("call of the user"));
         }
-        "assistant" => message.model(session, record),
-        "tool" => result(message, record, session),
-        role => {
-            session.unknown(&format!("message {role}"), record.place.line);
-            Ok(())
+        "tool" if added.requestor.as_deref() == Some("user") => {
+            session.left_out("result of the user");
+            return Ok(());
         }
+        "tool" => message.tool_call_id = added.id,
+        _ => {}
     }
-}
-
-fn result(message: Message<'_>, record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
-    let added: Added<'_> = record.parse("a tau2 result")?;
-    if added.requestor.as_deref() == Some("user") {
-        session.left_out("result of the user");
-        return Ok(());
-    }
-    message.result(added.id.as_deref(), added.error.unwrap_or_default(), session, record)
+    chat::message(message, record, session, added.error.unwrap_or_default())
 }

@@ -2,7 +2,7 @@
 
 use super::{
     blocks::Content,
-    messages::{Message, human, system},
+    chat::{self, Message},
     walk::{Name, conversations, each},
 };
 use crate::{
@@ -38,17 +38,6 @@ fn conversation(document: &mut Document<'_, '_>, session: &mut Session<'_>) -> R
 
 fn message(record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
     let message: Message<'_> = record.parse("a tau-bench message")?;
-    match &*message.role {
-        "system" => system(message.content, session, record.place),
-        "user" => human(message.content, session, record.place),
-        "assistant" => message.model(session, record),
-        "tool" => {
-            let failed = matches!(&message.content, Content::Text(text) if text.starts_with("Error:"));
-            message.result(None, failed, session, record)
-        }
-        role => {
-            session.unknown(&format!("message {role}"), record.place.line);
-            Ok(())
-        }
-    }
+    let failed = matches!(&message.content, Content::Text(text) if text.starts_with("Error:"));
+    chat::message(message, record, session, failed)
 }
