@@ -113,7 +113,6 @@ impl<'r> Source<'r> {
     }
 
     /// Every line, without its line end: for formats that are no JSON.
-    #[allow(dead_code, reason = "for the text formats")]
     pub(crate) fn each_text_line(
         &mut self,
         session: &mut Session<'_>,

@@ -237,15 +237,8 @@ impl<'s> Session<'s> {
     }
 
     /// An id for a call of a format that has no ids: nothing to report.
-    #[allow(dead_code, reason = "for the formats without ids")]
     pub(crate) fn mint_id(&mut self) -> Arc<str> {
         self.pairing.mint()
-    }
-
-    /// The oldest call without a result, of `tool` where one is given.
-    #[allow(dead_code, reason = "for the formats without ids")]
-    pub(crate) fn oldest_open(&self, tool: Option<&str>) -> Option<Arc<str>> {
-        self.pairing.oldest(tool)
     }
 
     /// A tool's result: one span a part, all but the last of them interim. `raw` is its record, which stands in for text
@@ -399,7 +392,6 @@ impl Turn {
     }
 
     /// Text that has calls in it, in prose.
-    #[allow(dead_code, reason = "for the formats without ids")]
     pub(crate) fn say_with(&mut self, text: impl Into<Arc<str>>, calls: Vec<NewCall>) {
         self.parts.push(Part { text: text.into(), calls, adjacent: true, ..Part::default() });
     }

@@ -4,13 +4,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    blocks::{Content, Text, arguments, pieces},
+    blocks::{Block, Content, Text, arguments, pieces},
     wire::{self, Shape},
 };
 use crate::{
     detect::Head,
     error::Fault,
-    records::{Record, Source},
+    records::{Record, Source, parse},
     session::{NewCall, Outcome, Piece, Session, Turn},
 };
 
@@ -40,7 +40,7 @@ pub(crate) struct Message<'a> {
     #[serde(borrow)]
     refusal: Option<Text<'a>>,
     #[serde(borrow)]
-    tool_calls: Option<Vec<ToolCall<'a>>>,
+    pub(crate) tool_calls: Option<Vec<ToolCall<'a>>>,
     #[serde(borrow)]
     function_call: Option<Function<'a>>,
     #[serde(borrow)]
@@ -49,12 +49,17 @@ pub(crate) struct Message<'a> {
     pub(crate) name: Option<Text<'a>>,
 }
 
+/// A call: `function` holds the tool and the arguments, or is the tool, or both stand in the call itself.
 #[derive(Deserialize)]
-struct ToolCall<'a> {
+pub(crate) struct ToolCall<'a> {
     #[serde(borrow)]
     id: Option<Text<'a>>,
     #[serde(borrow, alias = "custom")]
-    function: Function<'a>,
+    function: Option<&'a RawValue>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -63,6 +68,27 @@ struct Function<'a> {
     name: Text<'a>,
     #[serde(borrow, alias = "input")]
     arguments: Option<&'a RawValue>,
+}
+
+impl Message<'_> {
+    /// Whether it makes calls.
+    pub(crate) fn calls(&self) -> bool {
+        self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty())
+    }
+}
+
+impl ToolCall<'_> {
+    fn call(self, record: Record<'_>) -> Result<NewCall, Fault> {
+        let function = match (self.function, self.name) {
+            (None, Some(name)) => Function { name, arguments: self.arguments },
+            (None, None) => return Err(record.lacks("a call without a name")),
+            (Some(function), _) => match serde_json::from_str(function.get()) {
+                Ok(name) => Function { name, arguments: self.arguments },
+                Err(_) => parse(function.get(), "the `function` of a call", record.place)?,
+            },
+        };
+        Ok(NewCall::new(self.id.as_deref(), function.name, arguments(function.arguments)))
+    }
 }
 
 fn is_model(record: Record<'_>) -> bool {
@@ -103,6 +129,9 @@ pub(crate) fn message(
         }
         "assistant" => {
             let turn = turn(message, record, session)?;
+            if turn.is_empty() {
+                session.left_out("empty turn");
+            }
             session.turn(turn, place)
         }
         "tool" | "function" => {
@@ -122,23 +151,33 @@ fn turn(message: Message<'_>, record: Record<'_>, session: &mut Session<'_>) -> 
     if let Some(reasoning) = message.reasoning_content {
         turn.think(reasoning, false);
     }
-    for piece in pieces(message.content, session, record.place) {
-        match piece {
-            Piece::Text(text) => turn.say(text),
-            Piece::Picture(_) => session.unknown("picture of the model", record.place.line),
-        }
+    match message.content {
+        Content::Nothing => {}
+        Content::Text(text) => turn.say(text),
+        Content::Blocks(blocks) => blocks.into_iter().for_each(|block| say(block, &mut turn, session, record)),
     }
     if let Some(refusal) = message.refusal {
         turn.say(refusal);
     }
     for call in message.tool_calls.into_iter().flatten() {
-        let Function { name, arguments: given } = call.function;
-        turn.call(NewCall::new(call.id.as_deref(), name, arguments(given)));
+        turn.call(call.call(record)?);
     }
     if let Some(Function { name, arguments: given }) = message.function_call {
         turn.call(NewCall::new(None, name, arguments(given)));
     }
     Ok(turn)
+}
+
+/// A block of what the model says.
+fn say(mut block: Block<'_>, turn: &mut Turn, session: &mut Session<'_>, record: Record<'_>) {
+    if let Some(text) = block.plain() {
+        turn.say(text);
+    } else if let Some(thinking) = block.thinking {
+        let sealed = block.signature.is_some_and(|signature| !signature.is_empty());
+        turn.think(thinking, sealed);
+    } else {
+        session.unknown(&format!("block {}", &*block.kind), record.place.line);
+    }
 }
 
 #[derive(Deserialize)]

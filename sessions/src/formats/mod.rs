@@ -21,11 +21,13 @@ mod nebius;
 mod openhands;
 mod openhands_log;
 mod pi;
+mod prose;
 mod responses;
 mod swe_agent;
 mod swe_smith;
 mod tau2;
 mod tau_bench;
+mod walk;
 mod wire;
 
 type Read = fn(&mut Source<'_>, &mut Session<'_>) -> Result<(), Fault>;
@@ -41,6 +43,7 @@ pub(crate) const LOOKS_LIKE: &[(Format, fn(&Head) -> bool)] = &[
     (Format::OpenHands, openhands::looks_like),
     (Format::Goose, goose::looks_like),
     (Format::Cline, cline::looks_like),
+    (Format::OpenHands, openhands_log::looks_like),
     (Format::SweAgent, swe_agent::looks_like),
     (Format::MiniSweAgent, mini_swe_agent::looks_like),
     (Format::TauBench, tau_bench::looks_like),
@@ -80,8 +83,4 @@ pub(crate) fn read(format: Format) -> Read {
         Format::Anthropic => anthropic::read,
         Format::Gemini => gemini::read,
     }
-}
-
-fn not_yet(source: &mut Source<'_>, _: &mut Session<'_>) -> Result<(), Fault> {
-    Err(crate::records::lacks(source.place(), "this format is not supported yet"))
 }
