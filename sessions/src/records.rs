@@ -45,6 +45,16 @@ impl<'r> Source<'r> {
         }
     }
 
+    /// Passes a byte order mark, which is no part of the text.
+    pub(crate) fn skip_mark(&mut self) -> Result<(), Fault> {
+        const MARK: &[u8] = b"\xef\xbb\xbf";
+        while self.rest().len() < MARK.len() && self.fill()? {}
+        if self.rest().starts_with(MARK) {
+            self.pass(MARK.len());
+        }
+        Ok(())
+    }
+
     /// What was read and is not done with.
     fn rest(&self) -> &[u8] {
         self.buffer.get(self.at..).unwrap_or_default()
