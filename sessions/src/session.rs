@@ -264,7 +264,7 @@ impl<'s> Session<'s> {
                         self.repair(place.line, RepairKind::NoId { call: id.to_string() });
                         id
                     }
-                    None => self.mint(place),
+                    None => self.pairing.mint(),
                 }
             }
         };

@@ -166,7 +166,11 @@ impl Chat {
                 self.prose.leave();
                 session.human(text.clone(), place)?;
                 if matches!(&*text, "/clear" | "/reset") {
-                    session.compacted(CompactionKind::Replaced { texts: Vec::new() }, (None, None), place)?;
+                    session.compacted(
+                        CompactionKind::Replaced { texts: Vec::new(), summary: None },
+                        (None, None),
+                        place,
+                    )?;
                 }
                 Ok(())
             }

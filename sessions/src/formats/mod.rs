@@ -43,7 +43,6 @@ pub(crate) const LOOKS_LIKE: &[(Format, fn(&Head) -> bool)] = &[
     (Format::OpenHands, openhands::looks_like),
     (Format::Goose, goose::looks_like),
     (Format::Cline, cline::looks_like),
-    (Format::OpenHands, openhands_log::looks_like),
     (Format::SweAgent, swe_agent::looks_like),
     (Format::MiniSweAgent, mini_swe_agent::looks_like),
     (Format::TauBench, tau_bench::looks_like),

@@ -270,7 +270,7 @@ fn response(record: Record<'_>, session: &mut Session<'_>) -> Result<bool, Fault
     let response: Response<'_> = record.parse("a response")?;
     if response.object.as_deref() == Some("response.compaction") {
         let items = response.output.iter().map(|item| record.part(item)).collect();
-        replaced(items, session, record)?;
+        replaced(items, None, session, record)?;
         return Ok(true);
     }
     for item in &response.output {
@@ -280,11 +280,16 @@ fn response(record: Record<'_>, session: &mut Session<'_>) -> Result<bool, Fault
 }
 
 /// These items took the place of all that stood before.
-pub(crate) fn replaced(items: Vec<Record<'_>>, session: &mut Session<'_>, record: Record<'_>) -> Result<(), Fault> {
+pub(crate) fn replaced(
+    items: Vec<Record<'_>>,
+    summary: Option<Arc<str>>,
+    session: &mut Session<'_>,
+    record: Record<'_>,
+) -> Result<(), Fault> {
     let mut texts = Vec::new();
     for record in items {
         let item: Item<'_> = record.parse("an item of a compaction")?;
         texts.extend(item.texts(session, record));
     }
-    session.compacted(CompactionKind::Replaced { texts }, (None, None), record.place)
+    session.compacted(CompactionKind::Replaced { texts, summary }, (None, None), record.place)
 }

@@ -123,6 +123,8 @@ fn is_item(outer: &Outer<'_>) -> bool {
 /// The items of a conversation that were given, so that those which a later request repeats are not given again.
 #[derive(Default)]
 struct Given {
+    /// Whether requests can repeat items: in exchanges, and in no others.
+    repeats: bool,
     /// How many of each were given, and seen in the request at hand.
     counts: HashMap<u64, (u64, u64)>,
     /// Whether a response was given, whose echo the next request begins its new part with.
@@ -136,6 +138,9 @@ impl Given {
 
     /// Whether an item is new.
     fn is_new(&mut self, record: Record<'_>) -> bool {
+        if !self.repeats {
+            return true;
+        }
         let Ok(Meaning(hash)) = serde_json::from_str(record.text) else { return true };
         let (given, seen) = self.counts.entry(hash).or_default();
         *seen = seen.saturating_add(1);
@@ -277,6 +282,7 @@ impl Reader<'_> {
 
     fn exchange(&mut self, record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
         let outer: Outer<'_> = record.parse("an exchange")?;
+        self.given.repeats = true;
         let request = outer.request.ok_or_else(|| record.lacks("an exchange without `request`"))?;
         self.body(record.part(request), session)?;
         match outer.response {
