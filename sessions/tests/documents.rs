@@ -1,5 +1,14 @@
 //! The documents of agents and benchmarks, and aider's Markdown: over the corpus, and by hand.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a test may panic"
+)]
+
 mod support;
 
 use std::{
