@@ -202,6 +202,36 @@ fn chat_bodies_in_every_shape() {
 }
 
 #[test]
+fn chat_as_vendors_speak_it() {
+    let given = read(
+        &[r#"{"messages":[{"role":"assistant","content":null,"reasoning":"hm","reasoning_content":"hm","reasoning_details":[],"function_call":null,"name":null,"tool_calls":[{"id":"1","type":"custom","custom":{"name":"grep","input":"a b"},"function":null}]},{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"r"}]}]}"#],
+        Format::Chat,
+    );
+    assert_eq!(
+        said(&given),
+        [(Thinking, "hm"), (Model, "{\"id\":\"1\",\"name\":\"grep\",\"arguments\":\"a b\"}"), (Result, "r")]
+    );
+    assert_eq!((given.entries[1].1.calls[0].json(), &*given.entries[1].1.calls[0].arguments), (None, "a b"));
+}
+
+/// The turn's label and seal, which a span shows to those who print it.
+#[test]
+fn thinking_and_calls_of_a_message_are_one_turn() {
+    let given = read(
+        &[
+            r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"thinking","thinking":"hm","signature":"s"}]}}"#,
+            r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"1","name":"ls","input":{}}]}}"#,
+            r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"1","content":"x","is_error":true}]}}"#,
+        ],
+        Format::ClaudeCode,
+    );
+    let spans: Vec<_> = given.entries.iter().map(|(_, entry)| format!("{:?}", entry.span)).collect();
+    assert!(spans[0].contains("turn: Some(\"m1\"), sealed: true"), "{}", spans[0]);
+    assert!(spans[1].contains("Calls([\"1\"]), turn: Some(\"m1\"), sealed: false"), "{}", spans[1]);
+    assert!(spans[2].contains("failed: true, part: Answers(\"1\"), turn: None"), "{}", spans[2]);
+}
+
+#[test]
 fn exchanges_repeat_their_history_in_other_words() {
     let exchange = |messages: &str, answer: &str| {
         format!(

@@ -35,8 +35,11 @@ pub(crate) struct Message<'a> {
     pub(crate) role: Text<'a>,
     #[serde(borrow, default)]
     pub(crate) content: Content<'a>,
-    #[serde(borrow, alias = "reasoning")]
+    #[serde(borrow)]
     reasoning_content: Option<Text<'a>>,
+    /// What some vendors call it, beside the other or in its place; text, or something of their own.
+    #[serde(borrow)]
+    reasoning: Option<&'a RawValue>,
     #[serde(borrow)]
     refusal: Option<Text<'a>>,
     #[serde(borrow)]
@@ -54,8 +57,10 @@ pub(crate) struct Message<'a> {
 pub(crate) struct ToolCall<'a> {
     #[serde(borrow)]
     id: Option<Text<'a>>,
-    #[serde(borrow, alias = "custom")]
+    #[serde(borrow)]
     function: Option<&'a RawValue>,
+    #[serde(borrow)]
+    custom: Option<&'a RawValue>,
     #[serde(borrow)]
     name: Option<Text<'a>>,
     #[serde(borrow)]
@@ -79,7 +84,7 @@ impl Message<'_> {
 
 impl ToolCall<'_> {
     fn call(self, record: Record<'_>) -> Result<NewCall, Fault> {
-        let function = match (self.function, self.name) {
+        let function = match (self.function.or(self.custom), self.name) {
             (None, Some(name)) => Function { name, arguments: self.arguments },
             (None, None) => return Err(record.lacks("a call without a name")),
             (Some(function), _) => match serde_json::from_str(function.get()) {
@@ -148,7 +153,8 @@ pub(crate) fn message(
 
 fn turn(message: Message<'_>, record: Record<'_>, session: &mut Session<'_>) -> Result<Turn, Fault> {
     let mut turn = Turn::default();
-    if let Some(reasoning) = message.reasoning_content {
+    let reasoning = message.reasoning.and_then(|reasoning| serde_json::from_str(reasoning.get()).ok());
+    if let Some(reasoning) = message.reasoning_content.or(reasoning) {
         turn.think(reasoning, false);
     }
     match message.content {
@@ -182,8 +188,8 @@ fn say(mut block: Block<'_>, turn: &mut Turn, session: &mut Session<'_>, record:
 
 #[derive(Deserialize)]
 struct Response<'a> {
-    #[serde(borrow, default)]
-    choices: Vec<Choice<'a>>,
+    #[serde(borrow)]
+    choices: Option<Vec<Choice<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -194,7 +200,7 @@ struct Choice<'a> {
 
 fn response(record: Record<'_>, session: &mut Session<'_>) -> Result<bool, Fault> {
     let response: Response<'_> = record.parse("a chat response")?;
-    let Some(choice) = response.choices.first() else { return Ok(false) };
+    let Some(choice) = response.choices.iter().flatten().next() else { return Ok(false) };
     message_of(record.part(choice.message), session)?;
     Ok(true)
 }

@@ -273,12 +273,12 @@ impl Reader<'_> {
             }
         };
         if outer.request.is_some() {
-            return self.exchange(record, session);
+            return self.exchanged(outer, record, session);
         }
         if outer.items(self.shape).is_some() {
             self.given = Given::default();
             session.begin(outer.name().as_deref(), record.place)?;
-            return self.body(record, session);
+            return self.request(outer, record, session);
         }
         if outer.is_response(self.shape) {
             return self.answer(record, session);
@@ -287,7 +287,10 @@ impl Reader<'_> {
     }
 
     fn exchange(&mut self, record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
-        let outer: Outer<'_> = record.parse("an exchange")?;
+        self.exchanged(record.parse("an exchange")?, record, session)
+    }
+
+    fn exchanged(&mut self, outer: Outer<'_>, record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
         self.given.repeats = true;
         let request = outer.request.ok_or_else(|| record.lacks("an exchange without `request`"))?;
         self.body(record.part(request), session)?;
@@ -298,7 +301,10 @@ impl Reader<'_> {
     }
 
     fn body(&mut self, record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
-        let outer: Outer<'_> = record.parse("a request")?;
+        self.request(record.parse("a request")?, record, session)
+    }
+
+    fn request(&mut self, outer: Outer<'_>, record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
         if let (Some(body), None) = (outer.body, outer.items(self.shape)) {
             return self.body(record.part(body), session);
         }
