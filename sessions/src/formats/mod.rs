@@ -30,10 +30,11 @@ mod tau_bench;
 mod walk;
 mod wire;
 
+type LooksLike = fn(&Head) -> bool;
 type Read = fn(&mut Source<'_>, &mut Session<'_>) -> Result<(), Fault>;
 
 /// In the order in which they are asked: the peculiar before the common.
-pub(crate) const LOOKS_LIKE: &[(Format, fn(&Head) -> bool)] = &[
+pub(crate) const LOOKS_LIKE: &[(Format, LooksLike)] = &[
     (Format::ClaudeCode, claude_code::looks_like),
     (Format::Pi, pi::looks_like),
     (Format::Codex, codex::looks_like),
