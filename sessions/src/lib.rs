@@ -85,6 +85,7 @@ pub fn read<R: BufRead, E>(
 
 fn run(input: &mut dyn BufRead, format: Format, step: &mut dyn FnMut(Step) -> bool) -> Result<Report, Fault> {
     let mut source = Source::new(input);
+    source.skip_mark()?;
     let mut session = Session::new(step);
     formats::read(format)(&mut source, &mut session)?;
     let mut report = session.finish();

@@ -59,6 +59,11 @@ impl<'s> Session<'s> {
         self.give(Step::Begins(Conversation { name, number, place }))
     }
 
+    /// Begins a conversation where none has begun: not every file says so.
+    fn begun_by(&mut self, place: Place) -> Result<(), Fault> {
+        if self.begun { Ok(()) } else { self.begin(None, place) }
+    }
+
     /// Whether a conversation has begun.
     pub(crate) fn has_begun(&self) -> bool {
         self.begun
@@ -118,9 +123,7 @@ impl<'s> Session<'s> {
     }
 
     fn entry(&mut self, entry: Entry) -> Result<(), Fault> {
-        if !self.begun {
-            self.begin(None, entry.place)?;
-        }
+        self.begun_by(entry.place)?;
         if !matches!(entry.kind, EntryKind::Model | EntryKind::Thinking) {
             self.run = None;
         }
@@ -205,6 +208,7 @@ impl<'s> Session<'s> {
     }
 
     fn part(&mut self, part: Part, label: Option<&Arc<str>>, place: Place) -> Result<(), Fault> {
+        self.begun_by(place)?;
         let mut calls = Vec::with_capacity(part.calls.len());
         for call in part.calls {
             let id = match call.id {
@@ -244,6 +248,7 @@ impl<'s> Session<'s> {
     /// A tool's result: one span a part, all but the last of them interim. `raw` is its record, which stands in for text
     /// where there is none.
     pub(crate) fn result(&mut self, outcome: Outcome<'_>, raw: &str, place: Place) -> Result<(), Fault> {
+        self.begun_by(place)?;
         let Outcome { call, tool, failed, unasked, by_name, mut parts } = outcome;
         parts.retain(|part| !matches!(part, Piece::Text(text) if text.is_empty()));
         if parts.is_empty() {
@@ -312,9 +317,7 @@ impl<'s> Session<'s> {
         (tokens_before, tokens_saved): (Option<u64>, Option<u64>),
         place: Place,
     ) -> Result<(), Fault> {
-        if !self.begun {
-            self.begin(None, place)?;
-        }
+        self.begun_by(place)?;
         self.report.compactions = self.report.compactions.saturating_add(1);
         self.give(Step::Compacted(Compaction { kind, tokens_before, tokens_saved, place }))
     }

@@ -17,6 +17,7 @@ use super::blocks::Text;
 use crate::{
     error::Fault,
     records::{Document, Record, Source},
+    report::RepairKind,
     session::Session,
 };
 
@@ -158,19 +159,21 @@ pub(crate) fn read(source: &mut Source<'_>, session: &mut Session<'_>, shape: &S
     if head.lines {
         return source.each_record(session, |record, session| reader.element(record, session));
     }
-    let mut document = Document::new(source);
-    if document.at_array()? {
-        document.array()?;
-        while document.element()? {
-            let record = document.value()?;
-            reader.element(record, session)?;
+    let (mut document, mut first) = (Document::new(source), true);
+    while document.more()? {
+        if document.at_array()? {
+            document.array()?;
+            while document.element()? {
+                let record = document.value()?;
+                reader.element(record, session)?;
+            }
+        } else {
+            if !std::mem::take(&mut first) {
+                let place = document.place()?;
+                session.begin(None, place)?;
+            }
+            reader.object(&mut document, session)?;
         }
-    } else {
-        reader.object(&mut document, session)?;
-    }
-    if document.more()? {
-        let place = document.place()?;
-        session.unknown("a second document", place.line);
     }
     Ok(())
 }
@@ -199,6 +202,9 @@ impl Reader<'_> {
                 }
                 key if is_system(key, self.shape) => {
                     let record = document.value()?;
+                    if session.entries() > 0 {
+                        session.repair(record.place.line, RepairKind::Late { what: "the system prompt" });
+                    }
                     (self.shape.system_text)(record, session)?;
                 }
                 "request" | "body" => {
