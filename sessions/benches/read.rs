@@ -1,6 +1,8 @@
 //! Bytes of a file a second: read as steps, and skipped by `serde_json` as they are. Both over the files of `KEEPSPAN_CORPUS`,
 //! repeated to 16 MB where the format allows it, since a file of some kilobytes measures its conversation's first call.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "a bench may panic")]
+
 use std::{convert::Infallible, hint::black_box, path::Path};
 
 use divan::{Bencher, counter::BytesCount};
@@ -13,6 +15,17 @@ const FILES: &[&str] = &[
     "codex/schema-coverage-0.146.jsonl",
     "kimi-cli/assistant-tools-compaction.jsonl",
     "gemini-cli/color-file.json",
+    "goose/real-export.json",
+    "cline/session.messages.json",
+    "openhands/llm-log-nonfncall-deepseek.json",
+    "swe-agent/requests-1921-claude35.traj",
+    "mini-swe-agent/github_issue.traj.json",
+    "tau-bench/airline-gpt4o-writes.json",
+    "tau2-bench/airline-gptoss-duplicate-writes.json",
+    "inspect/browser.json",
+    "nebius/swe-agent.json",
+    "react-text/swe-smith.json",
+    "aider/2024-08-06-two-sessions.md",
     "openai-chat/tau2-sft-train.jsonl",
     "openai-responses/cassettes.json",
     "anthropic-messages/cassettes.json",

@@ -1,5 +1,14 @@
 //! Every file of the corpus: into a window, in pieces, cut off and damaged.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a test may panic"
+)]
+
 mod support;
 
 use std::{

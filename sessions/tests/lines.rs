@@ -1,5 +1,14 @@
 //! The formats of one record a line, over the corpus. Counts are human, model, thinking, calls, results.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a test may panic"
+)]
+
 mod support;
 
 use std::sync::Arc;

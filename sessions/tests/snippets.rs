@@ -1,5 +1,14 @@
 //! What the corpus does not show of the formats, in snippets written by hand.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a test may panic"
+)]
+
 mod support;
 
 use keepspan_sessions::{CompactionKind, EntryKind, Format};

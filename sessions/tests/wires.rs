@@ -1,5 +1,14 @@
 //! The wire formats, over the corpus. Counts are human, model, thinking, calls, results.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    reason = "a test may panic"
+)]
+
 mod support;
 
 use keepspan_sessions::{CompactionKind, EntryKind, Format};

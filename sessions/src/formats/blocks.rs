@@ -253,6 +253,7 @@ pub(crate) fn piece(mut block: Block<'_>, session: &mut Session<'_>, place: Plac
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
