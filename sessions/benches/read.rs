@@ -30,6 +30,18 @@ const FILES: &[&str] = &[
     "openai-responses/cassettes.json",
     "anthropic-messages/cassettes.json",
     "gemini-api/cassettes.json",
+    "cline/session.messages.json",
+    "goose/real-export.json",
+    "inspect/browser.json",
+    "mini-swe-agent/github_issue.traj.json",
+    "nebius/swe-agent.json",
+    "openhands/llm-log-fncall.json",
+    "react-text/swe-smith.json",
+    "swe-agent/marshmallow-1867-fncall-source.traj",
+    "swe-agent/requests-1921-claude35.traj",
+    "tau-bench/airline-gpt4o-writes.json",
+    "tau2-bench/airline-gptoss-duplicate-writes.json",
+    "aider/2024-08-06-two-sessions.md",
 ];
 
 fn main() {

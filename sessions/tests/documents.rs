@@ -294,7 +294,7 @@ const SMALL: &[(Format, &str)] = &[
     (
         Format::MiniSweAgent,
         r#"{"info":{"mini_version":"1.1"},"messages":[{"role":"user","content":"task"},
-        {"role":"assistant","content":null,"reasoning_content":"hm","function_call":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"bash","arguments":"{\"command\":\"false\"}"}}],"extra":{"a":1}},
+        {"role":"assistant","content":null,"reasoning_content":"hm","thinking_blocks":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"redacted_thinking","data":"x"}],"function_call":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"bash","arguments":"{\"command\":\"false\"}"}}],"extra":{"a":1}},
         {"role":"tool","tool_call_id":"1","content":"<returncode>1</returncode>\n<output>\n</output>"},
         {"role":"assistant","content":"two blocks\n```bash\na\n```\n```bash\nb\n```"},{"role":"user","content":"one action only"},
         {"role":"exit","content":"diff"}],"trajectory_format":"mini-swe-agent-1.1"}"#,
@@ -396,7 +396,8 @@ fn swe_agent_in_small() {
 fn mini_swe_agent_in_small() {
     use EntryKind::{Human, Model, Notice, Result, Thinking};
     let given = read_small(Format::MiniSweAgent);
-    assert_eq!(kinds(&given), [Human, Thinking, Model, Result, Model, Notice]);
+    // Signed reasoning is there once, though it is in the file twice.
+    assert_eq!(kinds(&given), [Human, Thinking, Thinking, Model, Result, Model, Notice]);
     assert_eq!(answers(&given), [("1", "<returncode>1</returncode>\n<output>\n</output>", true, false)]);
     assert_eq!((given.report.calls, given.left_out("exit")), (1, 1));
 }

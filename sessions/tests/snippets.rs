@@ -204,7 +204,9 @@ fn chat_bodies_in_every_shape() {
 #[test]
 fn chat_as_vendors_speak_it() {
     let given = read(
-        &[r#"{"messages":[{"role":"assistant","content":null,"reasoning":"hm","reasoning_content":"hm","reasoning_details":[],"function_call":null,"name":null,"tool_calls":[{"id":"1","type":"custom","custom":{"name":"grep","input":"a b"},"function":null}]},{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"r"}]}]}"#],
+        &[
+            r#"{"messages":[{"role":"assistant","content":null,"reasoning":"hm","reasoning_content":"hm","reasoning_details":[],"function_call":null,"name":null,"tool_calls":[{"id":"1","type":"custom","custom":{"name":"grep","input":"a b"},"function":null}]},{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"r"}]}]}"#,
+        ],
         Format::Chat,
     );
     assert_eq!(

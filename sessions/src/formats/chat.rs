@@ -40,6 +40,9 @@ pub(crate) struct Message<'a> {
     /// What some vendors call it, beside the other or in its place; text, or something of their own.
     #[serde(borrow)]
     reasoning: Option<&'a RawValue>,
+    /// The same reasoning, signed.
+    #[serde(borrow)]
+    thinking_blocks: Option<Vec<Block<'a>>>,
     #[serde(borrow)]
     refusal: Option<Text<'a>>,
     #[serde(borrow)]
@@ -154,8 +157,10 @@ pub(crate) fn message(
 fn turn(message: Message<'_>, record: Record<'_>, session: &mut Session<'_>) -> Result<Turn, Fault> {
     let mut turn = Turn::default();
     let reasoning = message.reasoning.and_then(|reasoning| serde_json::from_str(reasoning.get()).ok());
-    if let Some(reasoning) = message.reasoning_content.or(reasoning) {
-        turn.think(reasoning, false);
+    match (message.thinking_blocks.filter(|blocks| !blocks.is_empty()), message.reasoning_content.or(reasoning)) {
+        (Some(blocks), _) => blocks.into_iter().for_each(|block| say(block, &mut turn, session, record)),
+        (None, Some(reasoning)) => turn.think(reasoning, false),
+        (None, None) => {}
     }
     match message.content {
         Content::Nothing => {}
@@ -181,6 +186,8 @@ fn say(mut block: Block<'_>, turn: &mut Turn, session: &mut Session<'_>, record:
     } else if let Some(thinking) = block.thinking {
         let sealed = block.signature.is_some_and(|signature| !signature.is_empty());
         turn.think(thinking, sealed);
+    } else if let ("redacted_thinking", Some(data)) = (&*block.kind, block.data) {
+        turn.think(data, true);
     } else {
         session.unknown(&format!("block {}", &*block.kind), record.place.line);
     }

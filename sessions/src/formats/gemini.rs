@@ -119,7 +119,12 @@ fn system_text(record: Record<'_>, session: &mut Session<'_>) -> Result<(), Faul
         return session.system(text, record.place);
     }
     let contents: Contents<'_> = record.parse("a system instruction")?;
-    contents.parts.into_iter().flatten().filter_map(|part| part.text).try_for_each(|text| session.system(text, record.place))
+    contents
+        .parts
+        .into_iter()
+        .flatten()
+        .filter_map(|part| part.text)
+        .try_for_each(|text| session.system(text, record.place))
 }
 
 fn content(record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
@@ -214,7 +219,9 @@ struct Candidate<'a> {
 
 fn response(record: Record<'_>, session: &mut Session<'_>) -> Result<bool, Fault> {
     let response: Response<'_> = record.parse("a Gemini response")?;
-    let Some(said) = response.candidates.iter().flatten().next().and_then(|candidate| candidate.content) else { return Ok(false) };
+    let Some(said) = response.candidates.iter().flatten().next().and_then(|candidate| candidate.content) else {
+        return Ok(false);
+    };
     content(record.part(said), session)?;
     Ok(true)
 }

@@ -1,5 +1,5 @@
 //! Inspect: an evaluation log as one document. A sample's `messages` are its conversation; long texts of it can stand in its
-//! `attachments`.
+//! `attachments`, so the messages from the first that refers to one wait for the end of their sample.
 
 use std::collections::{HashMap, VecDeque};
 

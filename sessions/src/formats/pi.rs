@@ -104,7 +104,13 @@ fn message(message: Message<'_>, record: Record<'_>, session: &mut Session<'_>) 
             let call = message.tool_call_id.ok_or_else(|| record.lacks("a `toolResult` without `toolCallId`"))?;
             let parts = pieces(message.content, session, place);
             let tool = message.tool_name.as_deref();
-            let outcome = Outcome { call: Some(&*call), tool, failed: message.is_error == Some(true), parts, ..Outcome::default() };
+            let outcome = Outcome {
+                call: Some(&*call),
+                tool,
+                failed: message.is_error == Some(true),
+                parts,
+                ..Outcome::default()
+            };
             session.result(outcome, record.text, place)
         }
         "bashExecution" => {

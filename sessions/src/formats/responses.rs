@@ -212,11 +212,9 @@ fn message(item: Item<'_>, record: Record<'_>, session: &mut Session<'_>) -> Res
 fn reasoning(item: Item<'_>, session: &mut Session<'_>, record: Record<'_>) -> Turn {
     let sealed = item.encrypted_content.as_ref().is_some_and(|sealed| !sealed.is_empty());
     let mut turn = Turn::default();
-    for piece in pieces(item.summary, session, record.place).into_iter().chain(pieces(
-        item.content,
-        session,
-        record.place,
-    )) {
+    for piece in
+        pieces(item.summary, session, record.place).into_iter().chain(pieces(item.content, session, record.place))
+    {
         if let Piece::Text(text) = piece {
             turn.think(text, sealed);
         }
