@@ -291,3 +291,87 @@ fn gemini_code_that_the_provider_ran() {
     assert_eq!(said(&given)[1], (Result, "boom"));
     assert!(given.entries[1].1.failed && !given.entries[1].1.orphan);
 }
+
+#[test]
+fn codex_without_envelopes() {
+    let given = read(
+        &[
+            r#"{"id":"s","timestamp":"t","instructions":"rules","git":{}}"#,
+            r#"{"record_type":"state"}"#,
+            r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]}"#,
+            r#"{"type":"function_call","name":"shell","arguments":"{}","call_id":"c"}"#,
+            r#"{"type":"function_call_output","call_id":"c","output":"done"}"#,
+        ],
+        Format::Codex,
+    );
+    assert_eq!(&*given.conversations[0].name, "s");
+    let call = "{\"id\":\"c\",\"name\":\"shell\",\"arguments\":{}}";
+    assert_eq!(said(&given), [(System, "rules"), (Human, "go"), (Model, call), (Result, "done")]);
+    assert_eq!((given.report.repair_count(), given.left_out("state")), (0, 1));
+}
+
+#[test]
+fn codex_resumes_and_compacts_to_a_message() {
+    let meta = r#"{"type":"session_meta","payload":{"id":"s","base_instructions":{"text":"rules"}}}"#;
+    let given = read(&[meta, meta, r#"{"type":"compacted","payload":{"message":"so far"}}"#], Format::Codex);
+    assert_eq!(said(&given), [(System, "rules")]);
+    assert_eq!((given.conversations.len(), given.left_out("session_meta")), (1, 1));
+    let kind = CompactionKind::Summary { text: Some("so far".into()), kept_from: None };
+    assert_eq!(given.compactions[0].1.kind, kind);
+}
+
+#[test]
+fn kimi_messages_of_every_role() {
+    let message = |message: &str| format!(r#"{{"type":"context.append_message","message":{message}}}"#);
+    let given = read(
+        &[
+            &message(r#"{"role":"system","content":"s"}"#),
+            &message(r#"{"role":"user","content":"typed","origin":{"kind":"user"}}"#),
+            &message(r#"{"role":"user","content":"put in","origin":{"kind":"injection"}}"#),
+            &message(r#"{"role":"assistant","content":"a","toolCalls":[{"id":"1","name":"f","arguments":{}}]}"#),
+            &message(r#"{"role":"tool","toolCallId":"1","content":"r"}"#),
+            r#"{"type":"context.append_loop_event","event":{"type":"content.part","stepUuid":"u","part":{"type":"text","text":"b"}}}"#,
+            r#"{"type":"context.append_loop_event","event":{"type":"tool.call","stepUuid":"u","toolCallId":"2","name":"g","args":{"x":1}}}"#,
+            r#"{"type":"context.append_loop_event","event":{"type":"tool.result","toolCallId":"2","result":{"output":[{"type":"text","text":"no"}],"isError":true}}}"#,
+        ],
+        Format::Kimi,
+    );
+    assert_eq!(
+        said(&given),
+        [
+            (System, "s"),
+            (Human, "typed"),
+            (Notice, "put in"),
+            (Model, "a\n{\"id\":\"1\",\"name\":\"f\",\"arguments\":{}}"),
+            (Result, "r"),
+            (Model, "b"),
+            (Model, "{\"id\":\"2\",\"name\":\"g\",\"arguments\":{\"x\":1}}"),
+            (Result, "no"),
+        ]
+    );
+    assert!(given.entries[7].1.failed && !given.entries[4].1.failed);
+}
+
+#[test]
+fn openhands_events_as_a_list() {
+    let events = r#"[{"kind":"MessageEvent","source":"environment","llm_message":{"role":"user","content":"hint"}},
+        {"kind":"ActionEvent","tool_name":"f","tool_call_id":"1","action":{"x":1}},
+        {"kind":"ObservationEvent","tool_call_id":"1","observation":{"kind":"Odd","exit_code":1}}]"#;
+    let given = give(events.as_bytes(), Format::OpenHands).unwrap();
+    assert_eq!(
+        said(&given),
+        [
+            (Notice, "hint"),
+            (Model, "{\"id\":\"1\",\"name\":\"f\",\"arguments\":{\"x\":1}}"),
+            (Result, "{\"kind\":\"Odd\",\"exit_code\":1}"),
+        ]
+    );
+}
+
+#[test]
+fn anthropic_system_blocks_and_pictures() {
+    let body = r#"{"system":[{"type":"text","text":"one"},{"type":"text","text":"two"}],"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}},{"type":"document","source":{}}]}]}"#;
+    let given = read(&[body], Format::Anthropic);
+    assert_eq!(said(&given), [(System, "one"), (System, "two"), (Human, "[picture: https://example.com/a.png]")]);
+    assert_eq!([given.repairs("no-picture"), given.repairs("unknown-record")], [1, 1]);
+}
