@@ -96,7 +96,7 @@ impl Head {
                     after
                 }
                 '{' | '[' => {
-                    self.note(&walk.path, None);
+                    self.note(&walk, None);
                     walk.open(next);
                     after
                 }
@@ -110,7 +110,7 @@ impl Head {
                 }
                 ':' | ' ' | '\t' | '\r' | '\n' => after,
                 _ => {
-                    self.note(&walk.path, None);
+                    self.note(&walk, None);
                     rest.get(rest.find([',', '}', ']', '"']).unwrap_or(rest.len())..).unwrap_or_default()
                 }
             };
@@ -121,15 +121,15 @@ impl Head {
         if walk.expects_key {
             walk.key(string);
         } else {
-            self.note(&walk.path, Some(string));
+            self.note(walk, Some(string));
         }
     }
 
-    fn note(&mut self, path: &str, value: Option<&str>) {
-        if path.matches(['.', '[']).count() > MAX_DEPTH {
+    fn note(&mut self, walk: &Walk, value: Option<&str>) {
+        if walk.stack.len() > MAX_DEPTH {
             return;
         }
-        let values = self.keys.entry(path.into()).or_default();
+        let values = self.keys.entry(walk.path.clone()).or_default();
         if let Some(value) = value.filter(|value| value.len() <= 64 && values.len() < MAX_VALUES)
             && !values.iter().any(|one| one == value)
         {
@@ -217,6 +217,14 @@ mod tests {
         assert!(!Head::new(b"{\"a\":1}", None).lines);
         assert!(!Head::new(b"[\n{\"a\":1}\n]", None).lines);
         assert!(!Head::new(b"{\n\"a\":{}\n}", None).lines);
+    }
+
+    #[test]
+    fn deep_values_are_not_looked_into() {
+        for deep in ["[".repeat(MAX_HEAD), "{\"a\":".repeat(MAX_HEAD / 5)] {
+            let head = Head::new(deep.as_bytes(), None);
+            assert!(head.keys.len() <= MAX_DEPTH.saturating_add(1), "{}", head.keys.len());
+        }
     }
 
     #[test]

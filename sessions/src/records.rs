@@ -301,7 +301,6 @@ impl<'d, 'r> Document<'d, 'r> {
 
     /// Whether anything follows the last value: another document.
     pub(crate) fn more(&mut self) -> Result<bool, Fault> {
-        self.after_value = false;
         Ok(self.ahead()?.is_some())
     }
 
