@@ -287,7 +287,6 @@ pub(crate) struct Document<'d, 'r> {
     after_value: bool,
 }
 
-#[allow(dead_code, reason = "each format uses what it needs")]
 impl<'d, 'r> Document<'d, 'r> {
     pub(crate) fn new(source: &'d mut Source<'r>) -> Self {
         Self { source, given: 0, after_value: false }
