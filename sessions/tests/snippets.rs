@@ -452,7 +452,7 @@ fn a_result_of_no_call_takes_none() {
         &[
             r#"{"type":"response_item","payload":{"type":"function_call","name":"f","arguments":"{}","call_id":"a"}}"#,
             r#"{"type":"response_item","payload":{"type":"function_call_output","name":"other","output":"1"}}"#,
-            r#"{"type":"response_item","payload":{"type":"function_call_output","name":"other","output":"2"}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","output":"2"}}"#,
             r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"a","output":"3"}}"#,
         ],
         Format::Codex,
