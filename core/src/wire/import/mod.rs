@@ -147,6 +147,14 @@ impl Reading {
         ImportError::Message { format: self.format, index: self.index, what }
     }
 
+    /// Refuses content that is neither a text, nor blocks, nor missing.
+    fn readable(&self, message: &Value, field: &str) -> Result<(), ImportError> {
+        match message.get(field) {
+            Some(Value::Bool(_) | Value::Number(_)) => Err(self.wrong("its content is neither a text nor a list")),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes a span in, in its frame.
     fn take(&mut self, at: At<'_>, said: Said<'_>, files: Files, new: impl FnOnce(Content) -> NewSpan) {
         let (content, frame, json) = self.framed(at, said);
@@ -294,7 +302,7 @@ impl Reading {
     /// The newest call of this name that waits.
     fn newest_of(&self, name: &str) -> Option<Arc<str>> {
         let mut newest = self.waiting.iter().rev();
-        newest.find(|call| call.name.as_deref() == Some(name)).map(|call| call.id.clone())
+        newest.find(|call| self.name_of(call).as_deref() == Some(name)).map(|call| call.id.clone())
     }
 
     /// Whether a call of this id waits.

@@ -1,8 +1,16 @@
 //! What the formats look like from outside: what goes around a text that no import gave a frame.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
-use crate::wire::frame::quoted;
+use crate::{
+    tool::Gemini,
+    wire::{
+        Format as _,
+        frame::{self, quoted},
+    },
+};
 
 /// A format, as a writer sees it.
 #[derive(Debug)]
@@ -21,11 +29,15 @@ pub struct Shape {
     pub(super) blocks: Around,
     /// Whether results are blocks of one message.
     pub(super) results_are_blocks: bool,
+    /// Whether nothing may stand between a call and its results.
+    pub(super) results_adjoin: bool,
     pub(super) result: fn(&Answer<'_>, &mut Vec<u8>),
     /// What a model's turn that a program pushed as JSON is in the list.
     pub(super) turn: fn(Value) -> Option<Vec<Value>>,
     /// Whether the provider refuses signatures over what changed.
     pub(super) checks_seals: bool,
+    /// Whether calls come right after what the user, or a result, says.
+    pub(super) calls_follow_user: bool,
 }
 
 type Around = (&'static str, &'static str);
@@ -47,7 +59,8 @@ pub(super) enum System {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer<'a> {
     pub(super) call: &'a str,
-    pub(super) name: &'a str,
+    /// The tool that it came from; none where the library says what became of it.
+    pub(super) name: Option<&'a str>,
     pub(super) text: &'a str,
     pub(super) failed: bool,
     /// The turn that made the call, as JSON.
@@ -63,6 +76,7 @@ pub(in crate::wire) const OPENAI_CHAT: Shape = Shape {
     image: (r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:"#, ";base64,", r#""}}]}"#),
     blocks: (r#"{"role":"user","content":["#, "]}"),
     results_are_blocks: false,
+    results_adjoin: true,
     result: |answer, out| {
         out.extend_from_slice(br#"{"role":"tool","tool_call_id":"#);
         quoted(answer.call, out);
@@ -78,6 +92,7 @@ pub(in crate::wire) const OPENAI_CHAT: Shape = Shape {
         _ => None,
     },
     checks_seals: false,
+    calls_follow_user: false,
 };
 
 pub(in crate::wire) const OPENAI_RESPONSES: Shape = Shape {
@@ -89,17 +104,8 @@ pub(in crate::wire) const OPENAI_RESPONSES: Shape = Shape {
     image: (r#"{"role":"user","content":[{"type":"input_image","image_url":"data:"#, ";base64,", r#""}]}"#),
     blocks: OPENAI_CHAT.blocks,
     results_are_blocks: false,
-    result: |answer, out| {
-        let custom = answer.turn.contains(r#""custom_tool_call""#);
-        let kind: &[u8] = if custom { b"custom_tool_call_output" } else { b"function_call_output" };
-        out.extend_from_slice(br#"{"type":""#);
-        out.extend_from_slice(kind);
-        out.extend_from_slice(br#"","call_id":"#);
-        quoted(answer.call, out);
-        out.extend_from_slice(br#","output":"#);
-        quoted(answer.text, out);
-        out.push(b'}');
-    },
+    results_adjoin: false,
+    result: output,
     turn: |turn| match turn {
         Value::Array(items) => Some(items),
         Value::Object(mut body) => match body.remove("output") {
@@ -109,6 +115,7 @@ pub(in crate::wire) const OPENAI_RESPONSES: Shape = Shape {
         _ => None,
     },
     checks_seals: false,
+    calls_follow_user: false,
 };
 
 pub(in crate::wire) const ANTHROPIC: Shape = Shape {
@@ -124,6 +131,7 @@ pub(in crate::wire) const ANTHROPIC: Shape = Shape {
     ),
     blocks: OPENAI_CHAT.blocks,
     results_are_blocks: true,
+    results_adjoin: true,
     result: |answer, out| {
         out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
         quoted(answer.call, out);
@@ -144,6 +152,7 @@ pub(in crate::wire) const ANTHROPIC: Shape = Shape {
         Some(vec![json!({ "role": "assistant", "content": content })])
     },
     checks_seals: true,
+    calls_follow_user: false,
 };
 
 pub(in crate::wire) const GEMINI: Shape = Shape {
@@ -155,11 +164,12 @@ pub(in crate::wire) const GEMINI: Shape = Shape {
     image: (r#"{"role":"user","parts":[{"inlineData":{"mimeType":""#, r#"","data":""#, r#""}}]}"#),
     blocks: (r#"{"role":"user","parts":["#, "]}"),
     results_are_blocks: true,
+    results_adjoin: true,
     result: |answer, out| {
+        let (name, has_id) = called(answer);
         out.extend_from_slice(br#"{"functionResponse":{"name":"#);
-        quoted(answer.name, out);
-        // A call that had no id is known by its name.
-        if answer.call != answer.name {
+        quoted(&name, out);
+        if has_id {
             out.extend_from_slice(br#","id":"#);
             quoted(answer.call, out);
         }
@@ -176,7 +186,75 @@ pub(in crate::wire) const GEMINI: Shape = Shape {
         Some(vec![json!({ "role": "model", "parts": parts })])
     },
     checks_seals: false,
+    calls_follow_user: true,
 };
+
+/// The item of Responses that answers a call: each kind of call has its own, and not each takes a text.
+fn output(answer: &Answer<'_>, out: &mut Vec<u8>) {
+    let Answer { call: id, text, failed, .. } = *answer;
+    let made = serde_json::from_str(answer.turn).ok().and_then(OPENAI_RESPONSES.turn).unwrap_or_default();
+    let is = |field: &'static str| move |item: &&Value| item.get(field).and_then(Value::as_str) == Some(id);
+    let made = made.iter().find(is("call_id")).or_else(|| made.iter().find(is("id")));
+    let mut item = match made.and_then(|call| call.get("type")).and_then(Value::as_str) {
+        Some("custom_tool_call") => json!({ "type": "custom_tool_call_output", "output": text }),
+        Some("local_shell_call") => json!({ "type": "local_shell_call_output", "output": text }),
+        Some("apply_patch_call") => {
+            let status = if failed { "failed" } else { "completed" };
+            json!({ "type": "apply_patch_call_output", "status": status, "output": text })
+        }
+        Some("shell_call") => {
+            let outcome = json!({ "type": "exit", "exit_code": i32::from(failed) });
+            let output = json!({ "stdout": text, "stderr": "", "outcome": outcome });
+            json!({ "type": "shell_call_output", "output": [output] })
+        }
+        Some("tool_search_call") => json!({ "type": "tool_search_output", "tools": [] }),
+        Some("computer_call") => {
+            let screen = json!({ "type": "computer_screenshot", "image_url": BLANK });
+            json!({ "type": "computer_call_output", "output": screen })
+        }
+        Some("mcp_approval_request") => {
+            // Nobody's consent is made up.
+            let answer =
+                json!({ "type": "mcp_approval_response", "approval_request_id": id, "approve": false, "reason": text });
+            return frame::write(&answer, &[], out);
+        }
+        _ => json!({ "type": "function_call_output", "output": text }),
+    };
+    let is_wordless = matches!(item["type"].as_str(), Some("tool_search_output" | "computer_call_output"));
+    // A search that the provider ran itself has no id of a call.
+    if made.is_none_or(|call| call.get("call_id").is_some()) || item["type"] != "tool_search_output" {
+        item["call_id"] = id.into();
+    }
+    frame::write(&item, &[], out);
+    if is_wordless {
+        out.push(b',');
+        out.extend_from_slice(OPENAI_RESPONSES.user.0.as_bytes());
+        quoted(text, out);
+        out.extend_from_slice(OPENAI_RESPONSES.user.1.as_bytes());
+    }
+}
+
+/// A screen with nothing on it: one white pixel.
+const BLANK: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+
+/// The name of the function that Gemini called, and whether the call has an id: one without is known by its name.
+fn called<'a>(answer: &Answer<'a>) -> (Cow<'a, str>, bool) {
+    if let Some(name) = answer.name {
+        return (name.into(), answer.call != name);
+    }
+    let made = serde_json::from_str(answer.turn).ok().and_then(GEMINI.turn).unwrap_or_default();
+    let mut name = None;
+    made.iter().for_each(|content| {
+        Gemini::calls(content, &mut |id, of| {
+            if id == answer.call {
+                name = Some(of.to_owned());
+            }
+        });
+    });
+    let name = name.map_or(Cow::Borrowed(answer.call), Cow::Owned);
+    let has_id = answer.call != name;
+    (name, has_id)
+}
 
 /// The name of the format that a frame is of.
 pub(super) fn name(letter: char) -> &'static str {
