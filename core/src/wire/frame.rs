@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Media;
+use super::{Media, render::OPENAI_RESPONSES};
 use crate::{Content, Origin, SpanId};
 
 /// How a span stood in the request that it was imported from.
@@ -22,9 +22,11 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// The images and files of a span that enters again. Those in what a model says are text.
+    /// The images and files of a span that enters again, as when it was imported: those in what a model says are text, except
+    /// in a format where they are items of their own.
     pub(crate) fn media(&self, origin: Origin, content: &Content) -> Option<Media> {
-        let text = content.as_text().filter(|_| origin != Origin::Model && self.frame.contains(JSON))?;
+        let has_files = origin != Origin::Model || self.frame.starts_with(OPENAI_RESPONSES.letter);
+        let text = content.as_text().filter(|_| has_files && self.frame.contains(JSON))?;
         Media::of(&serde_json::from_str(text).ok()?)
     }
 }
