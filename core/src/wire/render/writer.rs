@@ -513,10 +513,12 @@ fn kind(state: ResultState) -> Cow<'static, str> {
     .into()
 }
 
-/// Takes signed blocks out of a message; whether anything is left.
+/// Takes signed blocks out of a message; whether it says anything without them.
 fn without_reasoning(message: &mut Value) -> bool {
     let Some(blocks) = message.get_mut("content").and_then(Value::as_array_mut) else { return true };
     let signed = |block: &Value| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
     blocks.retain(|block| !signed(block));
-    !blocks.is_empty()
+    let blank =
+        |block: &Value| block["type"] == "text" && block["text"].as_str().is_none_or(|text| text.trim().is_empty());
+    !blocks.iter().all(blank)
 }
