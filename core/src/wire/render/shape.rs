@@ -194,8 +194,9 @@ fn output(answer: &Answer<'_>, out: &mut Vec<u8>) {
     let Answer { call: id, text, failed, .. } = *answer;
     let made = serde_json::from_str(answer.turn).ok().and_then(OPENAI_RESPONSES.turn).unwrap_or_default();
     let is = |field: &'static str| move |item: &&Value| item.get(field).and_then(Value::as_str) == Some(id);
-    let made = made.iter().find(is("call_id")).or_else(|| made.iter().find(is("id")));
-    let mut item = match made.and_then(|call| call.get("type")).and_then(Value::as_str) {
+    let by_id = made.iter().find(is("call_id"));
+    let call = by_id.or_else(|| made.iter().find(is("id"))).and_then(|call| call.get("type")).and_then(Value::as_str);
+    let mut item = match call {
         Some("custom_tool_call") => json!({ "type": "custom_tool_call_output", "output": text }),
         Some("local_shell_call") => json!({ "type": "local_shell_call_output", "output": text }),
         Some("apply_patch_call") => {
@@ -204,33 +205,31 @@ fn output(answer: &Answer<'_>, out: &mut Vec<u8>) {
         }
         Some("shell_call") => {
             let outcome = json!({ "type": "exit", "exit_code": i32::from(failed) });
-            let output = json!({ "stdout": text, "stderr": "", "outcome": outcome });
-            json!({ "type": "shell_call_output", "output": [output] })
+            json!({ "type": "shell_call_output", "output": [{ "stdout": text, "stderr": "", "outcome": outcome }] })
+        }
+        Some("computer_call") => {
+            json!({ "type": "computer_call_output", "output": { "type": "computer_screenshot", "image_url": BLANK } })
         }
         Some("tool_search_call") => json!({ "type": "tool_search_output", "tools": [] }),
-        Some("computer_call") => {
-            let screen = json!({ "type": "computer_screenshot", "image_url": BLANK });
-            json!({ "type": "computer_call_output", "output": screen })
-        }
+        // Consent that nobody gave is not made up.
         Some("mcp_approval_request") => {
-            // Nobody's consent is made up.
-            let answer =
-                json!({ "type": "mcp_approval_response", "approval_request_id": id, "approve": false, "reason": text });
-            return frame::write(&answer, &[], out);
+            json!({ "type": "mcp_approval_response", "approval_request_id": id, "approve": false, "reason": text })
         }
         _ => json!({ "type": "function_call_output", "output": text }),
     };
-    let is_wordless = matches!(item["type"].as_str(), Some("tool_search_output" | "computer_call_output"));
-    // A search that the provider ran itself has no id of a call.
-    if made.is_none_or(|call| call.get("call_id").is_some()) || item["type"] != "tool_search_output" {
-        item["call_id"] = id.into();
+    // An approval has another field for it, and a search that the provider ran itself has none.
+    if by_id.is_some()
+        && let Some(item) = item.as_object_mut()
+    {
+        item.insert("call_id".to_owned(), id.into());
     }
     frame::write(&item, &[], out);
-    if is_wordless {
+    if matches!(call, Some("computer_call" | "tool_search_call")) {
+        let (before, after) = OPENAI_RESPONSES.user;
         out.push(b',');
-        out.extend_from_slice(OPENAI_RESPONSES.user.0.as_bytes());
+        out.extend_from_slice(before.as_bytes());
         quoted(text, out);
-        out.extend_from_slice(OPENAI_RESPONSES.user.1.as_bytes());
+        out.extend_from_slice(after.as_bytes());
     }
 }
 
