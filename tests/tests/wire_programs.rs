@@ -5,8 +5,8 @@ use std::{cell::Cell, collections::BTreeMap, sync::Arc};
 
 use keepspan::{
     Abandonment, Authority, ContextState, Episode, Fallback, FellBack, Finish, FixedTemplate, LargestToolOutput,
-    Limits, ModelAnswer, Mutation, NewSpan, OldestFirst, OneByteAToken, Outcome, Report, Role, Shown, SpanId, Spans,
-    SummaryText, Window,
+    Limits, Message, ModelAnswer, Mutation, NewSpan, OldestFirst, OneByteAToken, Outcome, Report, Role, Shown, SpanId,
+    Spans, SummaryText, Window,
     tool::{Answer, Anthropic, Gemini, OpenAiChat, OpenAiResponses},
     wire::{self, Format},
 };
@@ -128,12 +128,16 @@ impl Dice {
     }
 
     fn json(&mut self) -> Value {
-        match self.pick(6) {
+        match self.pick(7) {
             0 => json!({}),
             1 => json!({ "path": self.text(), "n": 1 }),
             2 => json!({ "deep": [[{ "x": null, "": [true, -1.5e-7, 18446744073709551615_u64] }]] }),
             3 => json!({ "type": "image", "source": { "data": self.text() } }),
             4 => json!({ self.text(): self.text() }),
+            5 => {
+                let bytes: [u8; 8] = std::array::from_fn(|_| u8::try_from(self.pick(256)).unwrap_or(0));
+                json!({ "float": f64::from_le_bytes(bytes) })
+            }
             _ => json!({ "q": "SELECT 'a', \"b\"" }),
         }
     }
@@ -660,6 +664,8 @@ struct Known {
     reports: Vec<Report>,
     late: Vec<String>,
     calls: u32,
+    /// What was shown and sent when every call had its result.
+    before: Option<(Vec<Message>, String)>,
 }
 
 /// Things that happened in all programs, to see that they do.
@@ -910,7 +916,7 @@ fn step<F: Spoken>(format: F, window: &mut Held, known: &mut Known, dice: &mut D
     Ok(())
 }
 
-fn judged<F: Spoken>(format: F, window: &Held, known: &Known) -> Checked {
+fn judged<F: Spoken>(format: F, window: &Held, known: &mut Known) -> Checked {
     let rendered = window.render_for(format).map_err(failed)?;
     if !window.open_calls().is_empty() {
         return Ok(());
@@ -920,6 +926,17 @@ fn judged<F: Spoken>(format: F, window: &Held, known: &Known) -> Checked {
         return Err(failed(format!("{invalid}\n{}", rendered.body())));
     }
     let messages = window.render();
+    if let Some((shown, sent)) = &known.before {
+        let same = |(one, other): (&Message, &Message)| {
+            (one.shown(), one.content(), one.seal_intact()) == (other.shown(), other.content(), other.seal_intact())
+        };
+        if shown.len() <= messages.len() && shown.iter().zip(&messages).all(same) && sent.starts_with('[') {
+            // Only the list's end is another, and that of a message whose blocks go on.
+            let end = sent.trim_end_matches(']').len();
+            prop_assert!(rendered.history().starts_with(&sent[..end]), "{sent}\n{}", rendered.history());
+        }
+    }
+    known.before = Some((messages.clone(), rendered.history().to_owned()));
     for message in &messages {
         if let Shown::Span(span) = message.shown()
             && let Some(block) = known.opaque.get(&span)
@@ -940,21 +957,28 @@ fn judged<F: Spoken>(format: F, window: &Held, known: &Known) -> Checked {
 
 fn program<F: Spoken>(format: F, dice: &mut Dice, seen: &Seen) -> Checked {
     let (mut window, store) = window();
-    let mut known =
-        Known { store, opaque: BTreeMap::new(), signed: Vec::new(), reports: Vec::new(), late: Vec::new(), calls: 0 };
+    let mut known = Known {
+        store,
+        opaque: BTreeMap::new(),
+        signed: Vec::new(),
+        reports: Vec::new(),
+        late: Vec::new(),
+        calls: 0,
+        before: None,
+    };
     let mut beginning = Dice { bytes: dice.bytes.iter().copied().take(60).collect(), at: 0, ids: 0 };
     let body = body::<F>(&mut beginning);
     (dice.at, dice.ids) = (60, beginning.ids);
     import(format, &mut window, &mut known, &body)?;
     while !dice.done() {
         step(format, &mut window, &mut known, dice, seen)?;
-        judged(format, &window, &known)?;
+        judged(format, &window, &mut known)?;
     }
     while let Some(open) = window.open_calls().first() {
         let call = open.call.clone();
         window.lanes().work.push(NewSpan::tool("read", dice.text()).answers(call)).map_err(failed)?;
     }
-    judged(format, &window, &known)
+    judged(format, &window, &mut known)
 }
 
 fn programs<F: Spoken>(format: F) {

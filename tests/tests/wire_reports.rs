@@ -185,6 +185,24 @@ fn a_call_that_is_never_answered_is_closed_in_every_format() -> Outcome {
     Ok(())
 }
 
+/// The form of a call that came before parallel ones has its result under the function's name.
+#[test]
+fn a_deprecated_call_is_answered_in_its_own_form() -> Outcome {
+    let list = json!([
+        user("u"),
+        { "role": "assistant", "content": null, "function_call": { "name": "read", "arguments": "{}" } },
+        { "role": "function", "name": "read", "content": "secret" },
+    ]);
+    let mut window = window(20_000)?;
+    let spans = window.lanes().import(OpenAiChat, &list)?.spans;
+    assert_eq!(request(OpenAiChat, &window)?["messages"], list);
+    window.lanes().work.discard(spans[2], Mutation::new("a key", "ask")?).wait()?;
+    let sent = request(OpenAiChat, &window)?;
+    let told = "[s3 work: removed for good: a key; to recover: ask]";
+    assert_eq!(sent["messages"][2], json!({ "role": "function", "name": "read", "content": told }));
+    Ok(())
+}
+
 /// Consent that nobody gave is not made up where it was lost or removed.
 #[test]
 fn an_approval_that_was_lost_is_none() -> Outcome {

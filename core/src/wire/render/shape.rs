@@ -78,7 +78,12 @@ pub(in crate::wire) const OPENAI_CHAT: Shape = Shape {
     results_are_blocks: false,
     results_adjoin: true,
     result: |answer, out| {
-        out.extend_from_slice(br#"{"role":"tool","tool_call_id":"#);
+        // A call of the deprecated form has no id but its name.
+        let deprecated =
+            answer.turn.contains(r#""function_call":{"#) && answer.name.is_none_or(|name| name == answer.call);
+        let before: &[u8] =
+            if deprecated { br#"{"role":"function","name":"# } else { br#"{"role":"tool","tool_call_id":"# };
+        out.extend_from_slice(before);
         quoted(answer.call, out);
         out.extend_from_slice(br#","content":"#);
         quoted(answer.text, out);
