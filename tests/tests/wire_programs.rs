@@ -610,29 +610,20 @@ fn comes_back<F: Spoken>(format: F, body: &Value) -> Checked<Held> {
     Ok(window)
 }
 
-fn many<F: Spoken>(format: F, cases: u32, size: usize, mut each: impl FnMut(Dice) -> Checked) -> F {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(cases);
+fn many(cases: u32, size: usize, each: impl Fn(Dice) -> Checked) {
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::with_cases(cases) });
-    let each = std::cell::RefCell::new(&mut each);
-    runner.run(&dice(size), |dice| (each.borrow_mut())(dice)).unwrap_or_else(|error| panic!("{error}"));
-    format
+    runner.run(&dice(size), each).unwrap_or_else(|error| panic!("{error}"));
 }
 
 fn generated_come_back<F: Spoken>(format: F) {
-    let (valid, all) = (Cell::new(0_u32), Cell::new(0_u32));
-    many(format, 1_000, 250, |mut dice| {
+    many(500, 250, |mut dice| {
         let body = body::<F>(&mut dice);
+        wire::validate(format, &body).map_err(|error| failed(format!("{error}\n{body}")))?;
         let window = comes_back(format, &body)?;
-        all.set(all.get() + 1);
-        if let Err(error) = wire::validate(format, &history::<F>(&body)) {
-            return Err(failed(format!("{error}\n{body}")));
-        }
-        valid.set(valid.get() + 1);
         prop_assert!(window.orphans().is_empty(), "{:?}\n{body}", window.orphans());
         prop_assert!(window.open_calls().is_empty(), "{:?}\n{body}", window.open_calls());
         Ok(())
     });
-    assert!(valid.get() * 10 >= all.get() * 9, "{} of {} are valid", valid.get(), all.get());
 }
 
 #[test]
@@ -983,7 +974,7 @@ fn program<F: Spoken>(format: F, dice: &mut Dice, seen: &Seen) -> Checked {
 
 fn programs<F: Spoken>(format: F) {
     let seen = Seen::default();
-    many(format, 1_500, 200, |mut dice| program(format, &mut dice, &seen));
+    many(800, 200, |mut dice| program(format, &mut dice, &seen));
     println!("{:?}", seen.borrow());
     let all = [
         "oldest evicted",
@@ -1006,7 +997,7 @@ fn programs<F: Spoken>(format: F) {
         "imported",
     ];
     for what in all {
-        assert!(seen.borrow().get(what).is_some_and(|times| *times >= 20), "{what}: {:?}", seen.borrow());
+        assert!(seen.borrow().get(what).is_some_and(|times| *times >= 10), "{what}: {:?}", seen.borrow());
     }
 }
 
@@ -1082,7 +1073,7 @@ fn pieces(list: &Value) -> Vec<String> {
 /// Whatever JSON it is: an error and nothing entered, or all of it entered and comes back.
 fn mangled_comes_back_or_is_refused<F: Spoken>(format: F) {
     let (taken, refused) = (Cell::new(0), Cell::new(0));
-    many(format, 1_500, 160, |mut dice| {
+    many(1_000, 160, |mut dice| {
         let mut half = Dice { bytes: dice.bytes.split_off(dice.bytes.len() / 2), at: 0, ids: 0 };
         let mut list = body::<F>(&mut dice)[F::HISTORY].take();
         for _ in 0..=half.pick(3) {
@@ -1116,7 +1107,7 @@ fn mangled_comes_back_or_is_refused<F: Spoken>(format: F) {
         drop(window.lanes().externalize().wait().map_err(failed)?);
         Ok(())
     });
-    assert!(taken.get() > 300 && refused.get() > 100, "{} taken, {} refused", taken.get(), refused.get());
+    assert!(taken.get() >= 200 && refused.get() >= 50, "{} taken, {} refused", taken.get(), refused.get());
 }
 
 #[test]

@@ -4,15 +4,24 @@
 use std::sync::Arc;
 
 use keepspan::{
-    Abandonment, ByteEstimate, CounterError, Episode, EvictError, FellBack, Finish, Image, Limits, ModelAnswer,
-    Mutation, NewSpan, OldestFirst, OneByteAToken, Origin, PushError, RedactError, SelectionError, SpanId, SummaryText,
-    TokenCount, TokenCounter, Window,
+    Abandonment, ByteEstimate, ContextState, CounterError, Episode, EvictError, FellBack, Finish, Image, Limits,
+    ModelAnswer, Mutation, NewSpan, OldestFirst, OneByteAToken, Origin, Outcome as Passed, PushError, RedactError,
+    SelectionError, SpanId, Spans, SummaryText, TokenCount, TokenCounter, Window,
     store::MemoryStore,
-    tool::{Anthropic, Gemini, OpenAiChat, OpenAiResponses, RecallCall},
+    tool::{Answer, Anthropic, Gemini, OpenAiChat, OpenAiResponses, RecallCall},
     wire::{self, Format, ImportError, RenderError},
 };
 use keepspan_tests::{Agent, memory};
 use serde_json::{Value, json};
+
+/// Nothing is protected.
+#[derive(ContextState)]
+struct Loose {
+    #[evictable(otherwise)]
+    work: Spans,
+    #[derived]
+    digest: Spans,
+}
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 type Windowed = Window<Agent, Arc<MemoryStore>>;
@@ -532,14 +541,96 @@ fn results_under_one_id_stay_apart() -> Outcome {
     Ok(())
 }
 
+/// What a pass says of itself is no turn of the model, which would be the last one, and that the model had to go on with.
+#[test]
+fn a_rationale_is_no_word_of_the_model() -> Outcome {
+    let mut window = window(Limits::of(8_000).trigger(4_000).index(400).rationale(60))?;
+    let _ = window.lanes().import(OpenAiChat, &exchanges(10, 500).into())?;
+    let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+    let first = pass.index().offers().first().map(|offer| offer.span().to_string());
+    let proposal = pass.parse(&Answer::prune(first).with_rationale("not needed any more"))?;
+    assert!(matches!(pass.apply(proposal).wait()?, Passed::Pruned(_)));
+    let sent = request(OpenAiChat, &window)?;
+    assert_eq!(sent["messages"].as_array().and_then(|list| list.last()), Some(&user("not needed any more")));
+    Ok(())
+}
+
+/// A summary of what a user said before and after a model's words left those right before the model's calls, which one provider
+/// refuses.
+#[test]
+fn calls_follow_the_user_where_a_summary_took_what_was_said() -> Outcome {
+    let said = |role: &str, words: &str| json!({ "role": role, "parts": [{ "text": words }] });
+    let [one, two] = ["one", "two"].map(|words| said("user", &format!("{words} {}", text(200))));
+    let call = json!({ "role": "model", "parts": [{ "functionCall": { "name": "read", "args": {} } }] });
+    let done =
+        json!({ "role": "user", "parts": [{ "functionResponse": { "name": "read", "response": { "output": "x" } } }] });
+    let mut window = Window::<Loose, _>::open_with(memory(), Episode::new("e", "p").budget(20_000), OneByteAToken)?;
+    let spans = window.lanes().import(Gemini, &json!([one, said("model", "hm"), two, call, done]))?.spans;
+    let lanes = window.lanes().externalize().wait()?;
+    lanes.work.summarize([spans[0], spans[2]], summary()?, &lanes.digest).wait()?;
+    let sent = window.render_for(Gemini)?.to_value();
+    wire::validate(Gemini, &sent)?;
+    let list = sent["contents"].as_array().ok_or("no list")?;
+    assert_eq!(list[1..], [said("model", "hm"), said("user", "[s3: in a summary above]"), call, done]);
+    Ok(())
+}
+
+/// What came while calls ran is sent behind their results, in the order in which it came.
+#[test]
+fn what_came_between_a_call_and_its_results_follows_in_its_order() -> Outcome {
+    let mut window = window(20_000)?;
+    let _ = window.lanes().import(OpenAiChat, &json!([user("u"), calls(&["c1", "c2"]), result("c2", "two")]))?;
+    for said in ["a", "b"] {
+        window.lanes().route(NewSpan::human(said))?;
+    }
+    window.lanes().route(NewSpan::model(calls(&["c3"])).calls(["c3"]))?;
+    for (id, text) in [("c3", "three"), ("c1", "one")] {
+        let _ = window.lanes().import(OpenAiChat, &result(id, text))?;
+    }
+    window.lanes().route(NewSpan::human("d"))?;
+    let sent = request(OpenAiChat, &window)?;
+    let wanted = [
+        user("u"),
+        calls(&["c1", "c2"]),
+        result("c2", "two"),
+        result("c1", "one"),
+        user("a"),
+        user("b"),
+        calls(&["c3"]),
+        result("c3", "three"),
+        user("d"),
+    ];
+    assert_eq!(sent["messages"], json!(wanted));
+    Ok(())
+}
+
+/// A block stays in the message that it came in, and no other.
+#[test]
+fn blocks_go_on_only_in_their_own_message() -> Outcome {
+    let part = |words: &str| json!({ "type": "text", "text": format!("{words} {}", text(200)) });
+    let tool_use = |id: &str| json!({ "type": "tool_use", "id": id, "name": "read", "input": {} });
+    let list = json!([
+        { "role": "user", "content": [part("a"), part("b"), part("c")] },
+        { "role": "assistant", "content": [tool_use("t1"), tool_use("t2")] },
+        { "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "t1", "content": "1" }, part("d")] },
+    ]);
+    let mut window = Window::<Loose, _>::open_with(memory(), Episode::new("e", "p").budget(20_000), OneByteAToken)?;
+    let spans = window.lanes().import(Anthropic, &list)?.spans;
+    window.lanes().work.push(NewSpan::tool("read", "2").answers("t2"))?;
+    window.lanes().externalize().wait()?.work.evict(spans[1]).wait()?;
+    let sent = window.render_for(Anthropic)?.to_value();
+    wire::validate(Anthropic, &sent)?;
+    let list = sent["messages"].as_array().ok_or("no list")?;
+    assert_eq!(list[0]["content"], json!([part("a")]));
+    assert_eq!(list[2]["content"], json!([part("c")]));
+    assert_eq!(list[4]["content"].as_array().map(Vec::len), Some(2));
+    assert_eq!(list[5]["content"], json!([part("d")]));
+    Ok(())
+}
+
 /// System text of which a part left is still the system's.
 #[test]
 fn the_rest_of_a_system_message_is_no_words_of_the_user() -> Outcome {
-    #[derive(keepspan::ContextState)]
-    struct Loose {
-        #[evictable(otherwise)]
-        work: keepspan::Spans,
-    }
     fn rest<F: Format>(format: F, list: &Value, part: &Value) -> Outcome {
         let mut window = Window::<Loose, _>::open_with(memory(), Episode::new("e", "p").budget(20_000), OneByteAToken)?;
         let spans = window.lanes().import(format, list)?.spans;

@@ -14,7 +14,8 @@ impl<C: ContextState, St, S> Lanes<'_, C, St, S> {
     /// where it is a result, and is rendered as it was by [`Window::render_for`]. See [`wire`] for what becomes what. Linear in
     /// the size of the JSON; each text is counted once.
     ///
-    /// What is no history (tools, the model, limits) is not looked at.
+    /// What is no history (tools, the model, limits) is not looked at, and an answer in which the model said nothing brings
+    /// nothing.
     ///
     /// # Errors
     /// [`ImportError`] names the message; nothing entered. Only a push that fails after others ([`ImportError::Stopped`]) says
@@ -72,8 +73,8 @@ fn prepared<St>(
 
 impl<C: ContextState, St> Window<C, St> {
     /// The history of a request in a provider's format: what a model would be sent now, pointers in place. What was imported is
-    /// as it was; what a program pushed gets the format's plain messages. Pointers, summaries and notices of the library are
-    /// messages of the user, and what came between a call and its results is shown after them, unless the format lets it stand.
+    /// as it was; what a program pushed gets the format's plain messages. Pointers, summaries, rationales and notices of the
+    /// library are messages of the user, and what came between a call and its results is shown after them, unless the format lets it stand.
     /// O(window); allocates the result.
     ///
     /// Calls without a result are rendered as they stand, and no provider takes them: see [`open_calls`](Self::open_calls).

@@ -17,7 +17,7 @@ pub enum ImportError {
         list: &'static str,
     },
     /// It is no message of the format.
-    #[error("{format}, message {index}: {what}: nothing was imported; leave it out, or give what the provider takes")]
+    #[error("{format}, message {index}: {what}; nothing was imported: leave it out, or give what the provider takes")]
     Message {
         /// The format.
         format: &'static str,
@@ -43,7 +43,7 @@ pub enum ImportError {
         source: CounterError,
     },
     /// A span was refused after others had entered.
-    #[error("message {index}: {source}; {} spans before it are in the window", pushed.len())]
+    #[error("message {index}: {source}; {} spans before it are in the window: go on from there, or open another window", pushed.len())]
     Stopped {
         /// The message's place in the list, from 0.
         index: usize,
