@@ -604,6 +604,42 @@ fn what_came_between_a_call_and_its_results_follows_in_its_order() -> Outcome {
     Ok(())
 }
 
+/// What a message says beside its text takes tokens too, unless it is as little as a role and an id.
+#[test]
+fn what_stands_around_a_text_is_counted_where_it_is_long() -> Outcome {
+    let costs = |more: usize| -> Outcome<u64> {
+        let mut message = result("c1", "short");
+        message["artifact"] = text(more).into();
+        let mut window = window(20_000)?;
+        let _ = window.lanes().import(OpenAiChat, &json!([user("u"), calls(&["c1"]), message]))?;
+        assert_eq!(request(OpenAiChat, &window)?["messages"][2], message);
+        Ok(window.utilization())
+    };
+    let few = costs(10)?;
+    assert_eq!(few, costs(100)?);
+    assert!(costs(2_000)? > few + 2_000);
+    Ok(())
+}
+
+/// Where calls have no ids, a result that the library writes has none either.
+#[test]
+fn a_lost_result_has_an_id_only_where_its_call_has_one() -> Outcome {
+    for id in [None, Some("g1")] {
+        let mut call = json!({ "name": "read", "args": {} });
+        if let Some(id) = id {
+            call["id"] = id.into();
+        }
+        let list = json!([{ "parts": [{ "text": "u" }] }, { "role": "model", "parts": [{ "functionCall": call }] }]);
+        let mut window = window(20_000)?;
+        let turn = window.lanes().import(Gemini, &list)?.spans[1];
+        window.abandon(turn, id.unwrap_or("read"), Abandonment::because("it died")?).wait()?;
+        let sent = request(Gemini, &window)?;
+        let response = &sent["contents"][2]["parts"][0]["functionResponse"];
+        assert_eq!((response["name"].as_str(), response.get("id").and_then(Value::as_str)), (Some("read"), id));
+    }
+    Ok(())
+}
+
 /// A block stays in the message that it came in, and no other.
 #[test]
 fn blocks_go_on_only_in_their_own_message() -> Outcome {
