@@ -1,6 +1,6 @@
 //! Import: a provider's JSON into the lanes that the declared routing names.
 
-use super::{Lanes, Shared, Window, contents::Contents};
+use super::{Lanes, Pass, Shared, Window, contents::Contents};
 use crate::{
     ContextState, LaneSpec, PushError, TokenCount,
     rule::EntersWhile,
@@ -14,7 +14,8 @@ impl<C: ContextState, St, S> Lanes<'_, C, St, S> {
     /// where it is a result, and is rendered as it was by [`Window::render_for`]. See [`wire`] for what becomes what. Linear in
     /// the size of the JSON; each text is counted once.
     ///
-    /// What is no history (tools, the model, limits) is not looked at.
+    /// What is no history (tools, the model, limits) is not looked at, and an answer in which the model said nothing brings
+    /// nothing.
     ///
     /// # Errors
     /// [`ImportError`] names the message; nothing entered. Only a push that fails after others ([`ImportError::Stopped`]) says
@@ -23,6 +24,7 @@ impl<C: ContextState, St, S> Lanes<'_, C, St, S> {
     where
         S: EntersWhile<C>, // open lanes only
     {
+        wire::shallow::<F>(json)?;
         let mut reading = Reading::new::<F>(self.shared.lock().waiting());
         F::read(json, &mut reading)?;
         let (read, elsewhere) = reading.finish();
@@ -72,13 +74,24 @@ fn prepared<St>(
 
 impl<C: ContextState, St> Window<C, St> {
     /// The history of a request in a provider's format: what a model would be sent now, pointers in place. What was imported is
-    /// as it was; what a program pushed gets the format's plain messages. Pointers, summaries and notices of the library are
-    /// messages of the user, and nothing stands between a call and its results. O(window); allocates the result.
+    /// as it was; what a program pushed gets the format's plain messages. Pointers, summaries, rationales and notices of the
+    /// library are messages of the user, and what came between a call and its results is shown after them, unless the format lets it stand.
+    /// O(window); allocates the result.
     ///
     /// Calls without a result are rendered as they stand, and no provider takes them: see [`open_calls`](Self::open_calls).
     ///
     /// # Errors
     /// [`RenderError`]: nothing to send, or a span that the format has no place for.
+    pub fn render_for<F: Format>(&self, _format: F) -> Result<Rendered, RenderError> {
+        wire::write(&self.shared.lock(), F::SHAPE)
+    }
+}
+
+impl<C: ContextState, St> Pass<'_, C, St> {
+    /// As [`Window::render_for`]: what the model that decides is shown of the window, beside the [index](Self::index).
+    ///
+    /// # Errors
+    /// As [`Window::render_for`].
     pub fn render_for<F: Format>(&self, _format: F) -> Result<Rendered, RenderError> {
         wire::write(&self.shared.lock(), F::SHAPE)
     }

@@ -16,8 +16,16 @@ pub enum ImportError {
         /// The field of a body that has the history.
         list: &'static str,
     },
+    /// It is nested so deep that no parser would take the request that it is in.
+    #[error(
+        "{format}: nested more than 100 levels deep, so nothing was imported: keep such a value as text, or in a file"
+    )]
+    TooDeep {
+        /// The format.
+        format: &'static str,
+    },
     /// It is no message of the format.
-    #[error("{format}, message {index}: {what}: nothing was imported; leave it out, or give what the provider takes")]
+    #[error("{format}, message {index}: {what}; nothing was imported: leave it out, or give what the provider takes")]
     Message {
         /// The format.
         format: &'static str,
@@ -43,7 +51,7 @@ pub enum ImportError {
         source: CounterError,
     },
     /// A span was refused after others had entered.
-    #[error("message {index}: {source}; {} spans before it are in the window", pushed.len())]
+    #[error("message {index}: {source}; {} spans before it are in the window: go on from there, or open another window", pushed.len())]
     Stopped {
         /// The message's place in the list, from 0.
         index: usize,

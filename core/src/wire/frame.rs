@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Media;
+use super::{Media, render::OPENAI_RESPONSES};
 use crate::{Content, Origin, SpanId};
 
 /// How a span stood in the request that it was imported from.
@@ -22,9 +22,11 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// The images and files of a span that enters again. Those in what a model says are text.
+    /// The images and files of a span that enters again, as when it was imported: those in what a model says are text, except
+    /// in a format where they are items of their own.
     pub(crate) fn media(&self, origin: Origin, content: &Content) -> Option<Media> {
-        let text = content.as_text().filter(|_| origin != Origin::Model && self.frame.contains(JSON))?;
+        let has_files = origin != Origin::Model || self.frame.starts_with(OPENAI_RESPONSES.letter);
+        let text = content.as_text().filter(|_| has_files && self.frame.contains(JSON))?;
         Media::of(&serde_json::from_str(text).ok()?)
     }
 }
@@ -68,6 +70,69 @@ pub(super) const SOLE: &str = "\x05";
 
 /// Most bytes of a frame: what is longer says something, so it is counted and hashed with the text.
 pub(super) const LONGEST: usize = 256;
+
+/// Fields that say nothing themselves. A frame stays in the log when the text is redacted, so no other has a value there.
+const PLAIN: &[&str] = &[
+    "role",
+    "type",
+    "name",
+    "id",
+    "status",
+    "phase",
+    "tool_call_id",
+    "tool_use_id",
+    "call_id",
+    "is_error",
+    "cache_control",
+    "ttl",
+    "content",
+    "text",
+    "parts",
+    "output",
+    "result",
+    "error",
+    "thought",
+    "response",
+    "functionResponse",
+    "function_response",
+];
+
+/// Whether JSON around a hole says nothing but what the format asks for: known fields, and others without a value.
+pub(super) fn is_plain(value: &Value, hole: &Value) -> bool {
+    match value {
+        _ if std::ptr::eq(value, hole) => true,
+        Value::Array(values) => values.iter().all(|value| is_plain(value, hole)),
+        Value::Object(fields) => fields.iter().all(|(name, value)| {
+            (PLAIN.contains(&name.as_str()) || is_blank(value) || std::ptr::eq(value, hole)) && is_plain(value, hole)
+        }),
+        _ => true,
+    }
+}
+
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(values) => values.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+/// How deep JSON may be nested: around it, a request stays below what parsers take.
+const DEEPEST: usize = 100;
+
+/// Whether it is nested deeper than that.
+pub(super) fn is_too_deep(value: &Value) -> bool {
+    fn deeper(value: &Value, left: usize) -> bool {
+        let Some(left) = left.checked_sub(1) else { return true };
+        match value {
+            Value::Array(values) => values.iter().any(|value| deeper(value, left)),
+            Value::Object(fields) => fields.values().any(|value| deeper(value, left)),
+            _ => false,
+        }
+    }
+    deeper(value, DEEPEST)
+}
 
 /// A frame, taken apart.
 #[derive(Clone, Copy, Debug)]

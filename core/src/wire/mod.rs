@@ -2,7 +2,9 @@
 //! [out](crate::Window::render_for), and [judged](validate()).
 //!
 //! What is imported is rendered as it was, as JSON: a span has the text, and its frame, the JSON around the text, is
-//! recorded with it. A model's message that is more than text is one span: its JSON, whole.
+//! recorded with it. A model's message that is more than text is one span: its JSON, whole. Two things are written in one way
+//! only: Gemini's `system_instruction` comes back as `systemInstruction`, and what stands where its provider takes nothing,
+//! between a call and its results, comes back behind those.
 //!
 //! | imported | becomes |
 //! | --- | --- |
@@ -70,6 +72,12 @@ pub(crate) use self::{
     render::write,
 };
 use crate::tool::Provider;
+
+/// Refuses what is nested too deep.
+pub(crate) fn shallow<F: Format>(json: &Value) -> Result<(), ImportError> {
+    let format = <F as validate::Format>::NAME;
+    if frame::is_too_deep(json) { Err(ImportError::TooDeep { format }) } else { Ok(()) }
+}
 
 /// A format that conversations are imported from and rendered for: [`OpenAiChat`](crate::tool::OpenAiChat),
 /// [`OpenAiResponses`](crate::tool::OpenAiResponses), [`Anthropic`](crate::tool::Anthropic) or

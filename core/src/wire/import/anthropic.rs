@@ -1,6 +1,6 @@
 //! Anthropic Messages.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{At, Files, Reading, Said, only_text, text};
 use crate::{
@@ -21,7 +21,13 @@ impl Format for Anthropic {
             return reading.each(list, message);
         }
         if value.get("role").is_some() {
-            return message(reading, &answer(value));
+            return match (value.get("usage"), value.get("content")) {
+                (None, _) | (_, None) => message(reading, value),
+                // The model had nothing to add, and no message is empty.
+                (_, Some(Value::Array(blocks))) if blocks.is_empty() => Ok(()),
+                // Of the rest of a response body, no request takes most.
+                (_, Some(content)) => message(reading, &json!({ "role": value.get("role"), "content": content })),
+            };
         }
         let list = value.get("messages").and_then(Value::as_array);
         let list = list.ok_or(ImportError::NoHistory { format: Self::NAME, list: "messages" })?;
@@ -50,21 +56,12 @@ impl Format for Anthropic {
     }
 }
 
-/// A message, also where it comes as a response body, most of which no request takes.
-fn answer(value: &Value) -> Value {
-    match (value.get("role"), value.get("content")) {
-        (Some(role), Some(content)) if value.get("usage").is_some() => {
-            serde_json::json!({ "role": role, "content": content })
-        }
-        _ => value.clone(),
-    }
-}
-
 fn blocks(message: &Value) -> impl Iterator<Item = &Value> {
     message.get("content").and_then(Value::as_array).into_iter().flatten()
 }
 
 fn message(reading: &mut Reading, message: &Value) -> Result<(), ImportError> {
+    reading.readable(message, "content")?;
     match text(message, "role") {
         Some("user") => reading.message(message, "content", Files::Counted, NewSpan::human, |reading, at| {
             block(reading, at, NewSpan::human);

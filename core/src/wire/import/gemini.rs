@@ -23,19 +23,18 @@ impl Format for Gemini {
         if value.get("parts").is_some() {
             return content(reading, value);
         }
-        if let Some(answer) = value.pointer("/candidates/0/content") {
-            return content(reading, answer);
+        if let Some(answer) = value.pointer("/candidates/0") {
+            // What was blocked, or stopped before it began, has no parts.
+            let said = answer.get("content").filter(|content| parts(content).next().is_some());
+            return said.map_or(Ok(()), |said| content(reading, said));
         }
         let list = value.get("contents").and_then(Value::as_array);
         let list = list.ok_or(ImportError::NoHistory { format: Self::NAME, list: "contents" })?;
         if value.get("cachedContent").or_else(|| value.get("cached_content")).is_some_and(|cached| !cached.is_null()) {
             reading.elsewhere = Some("cachedContent");
         }
-        if let Some(system) = field(value, "systemInstruction", "system_instruction") {
-            reading.message(system, "parts", Files::AsText, NewSpan::notice, |reading, at| {
-                let said = at.value.get("text").map_or(Said::Whole, Said::Text);
-                reading.take(at.aside(), said, Files::AsText, NewSpan::notice);
-            });
+        if let Some(said) = field(value, "systemInstruction", "system_instruction") {
+            system(reading, said);
         }
         reading.each(list, content)
     }
@@ -46,6 +45,20 @@ impl Format for Gemini {
             // Without an id, a result is found by its name.
             each(id(call).unwrap_or(name), name);
         }
+    }
+}
+
+/// System text, which may be one part, or one text, in place of a list of parts.
+fn system(reading: &mut Reading, said: &Value) {
+    match said.get("parts").unwrap_or(said) {
+        Value::Array(parts) if !parts.is_empty() => {
+            reading.message(said, "parts", Files::AsText, NewSpan::notice, |reading, at| {
+                let said = at.value.get("text").map_or(Said::Whole, Said::Text);
+                reading.take(at.aside(), said, Files::AsText, NewSpan::notice);
+            })
+        }
+        Value::String(_) => reading.take(At::element(said).aside(), Said::Text(said), Files::AsText, NewSpan::notice),
+        _ => reading.take(At::element(said).aside(), Said::Whole, Files::AsText, NewSpan::notice),
     }
 }
 
@@ -62,6 +75,10 @@ fn parts(content: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn content(reading: &mut Reading, content: &Value) -> Result<(), ImportError> {
+    if !content.is_object() {
+        return Err(reading.wrong("it is no object"));
+    }
+    reading.readable(content, "parts")?;
     match text(content, "role") {
         None | Some("user" | "function") => {
             reading.message(content, "parts", Files::Counted, NewSpan::human, user);
@@ -89,7 +106,8 @@ fn user(reading: &mut Reading, at: At<'_>) {
 
 fn result(reading: &mut Reading, at: At<'_>, response: &Value) {
     let name = text(response, "name").unwrap_or_default();
-    let key = id(response).filter(|id| reading.waits(id)).unwrap_or(name);
+    let of_name = || reading.newest_of(name).unwrap_or_else(|| name.into());
+    let key = id(response).filter(|id| reading.waits(id)).map_or_else(of_name, Into::into);
     let told = response.get("response");
     let fields = told.and_then(Value::as_object);
     let only = fields.filter(|fields| fields.len() == 1).and_then(|fields| fields.iter().next());
@@ -99,7 +117,7 @@ fn result(reading: &mut Reading, at: At<'_>, response: &Value) {
         _ => Said::Whole,
     };
     let failed = only.is_some_and(|(field, _)| field == "error");
-    reading.result(at, said, key, Some(name), failed);
+    reading.result(at, said, &key, Some(name), failed);
 }
 
 /// Fields of a model's parts that are known.

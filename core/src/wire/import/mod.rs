@@ -148,6 +148,21 @@ impl Reading {
         ImportError::Message { format: self.format, index: self.index, what }
     }
 
+    /// Refuses content that is neither a text, nor blocks, nor missing; and blocks in a message that says more beside them than
+    /// a frame takes.
+    fn readable(&self, message: &Value, field: &str) -> Result<(), ImportError> {
+        match message.get(field) {
+            Some(Value::Bool(_) | Value::Number(_)) => Err(self.wrong("its content is neither a text nor a list")),
+            Some(list @ Value::Array(_)) if message.as_object().is_some_and(|fields| fields.len() > 2) => {
+                let mut around = Vec::new();
+                frame::write(message, &[(list, BLOCKS)], &mut around);
+                let fits = around.len() <= LONGEST;
+                if fits { Ok(()) } else { Err(self.wrong("its fields beside the content are longer than 256 bytes")) }
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Takes a span in, in its frame.
     fn take(&mut self, at: At<'_>, said: Said<'_>, files: Files, new: impl FnOnce(Content) -> NewSpan) {
         let (content, frame, json) = self.framed(at, said);
@@ -184,6 +199,9 @@ impl Reading {
         }
         let begun = start.len();
         let around = |hole, mark| {
+            if !frame::is_plain(at.value, hole) {
+                return None;
+            }
             let mut frame = start.clone();
             frame::write(at.value, &[(hole, mark)], &mut frame);
             (frame.len().saturating_sub(begun) <= LONGEST).then_some(frame)
@@ -295,7 +313,7 @@ impl Reading {
     /// The newest call of this name that waits.
     fn newest_of(&self, name: &str) -> Option<Arc<str>> {
         let mut newest = self.waiting.iter().rev();
-        newest.find(|call| call.name.as_deref() == Some(name)).map(|call| call.id.clone())
+        newest.find(|call| self.name_of(call).as_deref() == Some(name)).map(|call| call.id.clone())
     }
 
     /// Whether a call of this id waits.

@@ -22,6 +22,7 @@ impl Format for OpenAiChat {
             _ if value.get("role").is_some() => std::slice::from_ref(value),
             _ => {
                 let answer = value.pointer("/choices/0/message").map(std::slice::from_ref);
+                let answer = answer.map(|answer| if answer.iter().any(says_something) { answer } else { &[] });
                 let list = value.get("messages").and_then(Value::as_array).map(Vec::as_slice).or(answer);
                 list.ok_or(ImportError::NoHistory { format: Self::NAME, list: "messages" })?
             }
@@ -43,6 +44,7 @@ impl Format for OpenAiChat {
 
 fn message(reading: &mut Reading, message: &Value) -> Result<(), ImportError> {
     let role = text(message, "role").ok_or_else(|| reading.wrong("it has no `role`"))?;
+    reading.readable(message, "content")?;
     match role {
         "system" | "developer" => reading.message(message, "content", Files::AsText, NewSpan::notice, |reading, at| {
             part(reading, at, NewSpan::notice);
@@ -69,12 +71,20 @@ fn part(reading: &mut Reading, at: At<'_>, new: fn(crate::Content) -> NewSpan) {
 /// Fields of an answer that say something beside its content.
 const BESIDE: &[&str] = &["tool_calls", "function_call", "refusal", "audio", "reasoning_content", "reasoning"];
 
+fn says_beside(message: &Value) -> bool {
+    let says = |value: &Value| !value.is_null() && *value != Value::Array(Vec::new());
+    BESIDE.iter().any(|field| message.get(*field).is_some_and(says))
+}
+
+/// Whether there is anything in an answer: of what a filter took back, the provider takes no message.
+fn says_something(message: &Value) -> bool {
+    says_beside(message) || message.get("content").is_some_and(|content| !content.is_null())
+}
+
 fn assistant(reading: &mut Reading, message: &Value) {
-    let says =
-        |field: &&str| message.get(*field).is_some_and(|value| !value.is_null() && *value != Value::Array(Vec::new()));
     let content = message.get("content");
     let said = match content {
-        _ if BESIDE.iter().any(says) => Said::Whole,
+        _ if says_beside(message) => Said::Whole,
         Some(content @ Value::String(_)) => Said::Text(content),
         Some(blocks) => only_text(blocks, "text").map_or(Said::Whole, Said::Text),
         None => Said::Whole,

@@ -25,12 +25,8 @@ impl Format for OpenAiResponses {
     fn read(value: &Value, reading: &mut Reading) -> Result<(), ImportError> {
         let list = match value {
             Value::Array(list) => list.as_slice(),
-            _ if value.get("input").is_none() && value.get("output").is_none_or(|_| value.get("call_id").is_some()) => {
-                if value.get("type").or_else(|| value.get("role")).is_none() {
-                    return Err(ImportError::NoHistory { format: Self::NAME, list: "input" });
-                }
-                std::slice::from_ref(value)
-            }
+            // Some items have an input or an output too.
+            _ if value.get("type").or_else(|| value.get("role")).is_some() => std::slice::from_ref(value),
             _ => match (value.get("input"), value.get("output")) {
                 (Some(said @ Value::String(_)), _) => {
                     around(reading, value);
@@ -129,6 +125,7 @@ fn item(reading: &mut Reading, item: &Value) -> Result<(), ImportError> {
 }
 
 fn message(reading: &mut Reading, item: &Value) -> Result<(), ImportError> {
+    reading.readable(item, "content")?;
     match text(item, "role") {
         Some("user") => reading.message(item, "content", Files::Counted, NewSpan::human, |reading, at| {
             part(reading, at, NewSpan::human);

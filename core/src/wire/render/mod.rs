@@ -48,6 +48,10 @@ impl Rendered {
 
     /// Spans whose signed reasoning was left out whole, because something before it changed since it was signed and the provider
     /// would refuse it; see [`Message::seal_intact`](crate::Message::seal_intact). The text and calls beside it are there.
+    ///
+    /// With `thinking` enabled, Anthropic asks for the reasoning of the turn that is under way (the judge's
+    /// [`ThinkingFirst`](crate::wire::validate::Rule::ThinkingFirst)): where it is among these, send this one request with thinking
+    /// disabled, or prune before a person's turn and not within a loop of calls.
     pub fn unsealed(&self) -> &[SpanId] {
         &self.unsealed
     }

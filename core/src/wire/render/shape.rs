@@ -1,8 +1,16 @@
 //! What the formats look like from outside: what goes around a text that no import gave a frame.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
-use crate::wire::frame::quoted;
+use crate::{
+    tool::Gemini,
+    wire::{
+        Format as _,
+        frame::{self, quoted},
+    },
+};
 
 /// A format, as a writer sees it.
 #[derive(Debug)]
@@ -21,6 +29,8 @@ pub struct Shape {
     pub(super) blocks: Around,
     /// Whether results are blocks of one message.
     pub(super) results_are_blocks: bool,
+    /// Whether nothing may stand between a call and its results.
+    pub(super) results_adjoin: bool,
     pub(super) result: fn(&Answer<'_>, &mut Vec<u8>),
     /// What a model's turn that a program pushed as JSON is in the list.
     pub(super) turn: fn(Value) -> Option<Vec<Value>>,
@@ -28,6 +38,8 @@ pub struct Shape {
     pub(super) checks_seals: bool,
     /// Whether a call can be where only the provider sees it.
     pub(super) keeps_orphans: bool,
+    /// Whether calls come right after what the user, or a result, says.
+    pub(super) calls_follow_user: bool,
 }
 
 type Around = (&'static str, &'static str);
@@ -49,7 +61,8 @@ pub(super) enum System {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answer<'a> {
     pub(super) call: &'a str,
-    pub(super) name: &'a str,
+    /// The tool that it came from; none where the library says what became of it.
+    pub(super) name: Option<&'a str>,
     pub(super) text: &'a str,
     pub(super) failed: bool,
     /// The turn that made the call, as JSON.
@@ -65,8 +78,14 @@ pub(in crate::wire) const OPENAI_CHAT: Shape = Shape {
     image: (r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:"#, ";base64,", r#""}}]}"#),
     blocks: (r#"{"role":"user","content":["#, "]}"),
     results_are_blocks: false,
+    results_adjoin: true,
     result: |answer, out| {
-        out.extend_from_slice(br#"{"role":"tool","tool_call_id":"#);
+        // A call of the deprecated form has no id but its name.
+        let deprecated =
+            answer.turn.contains(r#""function_call":{"#) && answer.name.is_none_or(|name| name == answer.call);
+        let before: &[u8] =
+            if deprecated { br#"{"role":"function","name":"# } else { br#"{"role":"tool","tool_call_id":"# };
+        out.extend_from_slice(before);
         quoted(answer.call, out);
         out.extend_from_slice(br#","content":"#);
         quoted(answer.text, out);
@@ -81,6 +100,7 @@ pub(in crate::wire) const OPENAI_CHAT: Shape = Shape {
     },
     checks_seals: false,
     keeps_orphans: false,
+    calls_follow_user: false,
 };
 
 pub(in crate::wire) const OPENAI_RESPONSES: Shape = Shape {
@@ -92,17 +112,8 @@ pub(in crate::wire) const OPENAI_RESPONSES: Shape = Shape {
     image: (r#"{"role":"user","content":[{"type":"input_image","image_url":"data:"#, ";base64,", r#""}]}"#),
     blocks: OPENAI_CHAT.blocks,
     results_are_blocks: false,
-    result: |answer, out| {
-        let custom = answer.turn.contains(r#""custom_tool_call""#);
-        let kind: &[u8] = if custom { b"custom_tool_call_output" } else { b"function_call_output" };
-        out.extend_from_slice(br#"{"type":""#);
-        out.extend_from_slice(kind);
-        out.extend_from_slice(br#"","call_id":"#);
-        quoted(answer.call, out);
-        out.extend_from_slice(br#","output":"#);
-        quoted(answer.text, out);
-        out.push(b'}');
-    },
+    results_adjoin: false,
+    result: output,
     turn: |turn| match turn {
         Value::Array(items) => Some(items),
         Value::Object(mut body) => match body.remove("output") {
@@ -113,6 +124,7 @@ pub(in crate::wire) const OPENAI_RESPONSES: Shape = Shape {
     },
     checks_seals: false,
     keeps_orphans: true,
+    calls_follow_user: false,
 };
 
 pub(in crate::wire) const ANTHROPIC: Shape = Shape {
@@ -128,6 +140,7 @@ pub(in crate::wire) const ANTHROPIC: Shape = Shape {
     ),
     blocks: OPENAI_CHAT.blocks,
     results_are_blocks: true,
+    results_adjoin: true,
     result: |answer, out| {
         out.extend_from_slice(br#"{"type":"tool_result","tool_use_id":"#);
         quoted(answer.call, out);
@@ -149,6 +162,7 @@ pub(in crate::wire) const ANTHROPIC: Shape = Shape {
     },
     checks_seals: true,
     keeps_orphans: false,
+    calls_follow_user: false,
 };
 
 pub(in crate::wire) const GEMINI: Shape = Shape {
@@ -160,11 +174,12 @@ pub(in crate::wire) const GEMINI: Shape = Shape {
     image: (r#"{"role":"user","parts":[{"inlineData":{"mimeType":""#, r#"","data":""#, r#""}}]}"#),
     blocks: (r#"{"role":"user","parts":["#, "]}"),
     results_are_blocks: true,
+    results_adjoin: true,
     result: |answer, out| {
+        let (name, has_id) = called(answer);
         out.extend_from_slice(br#"{"functionResponse":{"name":"#);
-        quoted(answer.name, out);
-        // A call that had no id is known by its name.
-        if answer.call != answer.name {
+        quoted(&name, out);
+        if has_id {
             out.extend_from_slice(br#","id":"#);
             quoted(answer.call, out);
         }
@@ -182,7 +197,74 @@ pub(in crate::wire) const GEMINI: Shape = Shape {
     },
     checks_seals: false,
     keeps_orphans: false,
+    calls_follow_user: true,
 };
+
+/// The item of Responses that answers a call: each kind of call has its own, and not each takes a text.
+fn output(answer: &Answer<'_>, out: &mut Vec<u8>) {
+    let Answer { call: id, text, failed, .. } = *answer;
+    let made = serde_json::from_str(answer.turn).ok().and_then(OPENAI_RESPONSES.turn).unwrap_or_default();
+    let is = |field: &'static str| move |item: &&Value| item.get(field).and_then(Value::as_str) == Some(id);
+    let by_id = made.iter().find(is("call_id"));
+    let call = by_id.or_else(|| made.iter().find(is("id"))).and_then(|call| call.get("type")).and_then(Value::as_str);
+    let mut item = match call {
+        Some("custom_tool_call") => json!({ "type": "custom_tool_call_output", "output": text }),
+        Some("local_shell_call") => json!({ "type": "local_shell_call_output", "output": text }),
+        Some("apply_patch_call") => {
+            let status = if failed { "failed" } else { "completed" };
+            json!({ "type": "apply_patch_call_output", "status": status, "output": text })
+        }
+        Some("shell_call") => {
+            let outcome = json!({ "type": "exit", "exit_code": i32::from(failed) });
+            json!({ "type": "shell_call_output", "output": [{ "stdout": text, "stderr": "", "outcome": outcome }] })
+        }
+        Some("computer_call") => {
+            json!({ "type": "computer_call_output", "output": { "type": "computer_screenshot", "image_url": BLANK } })
+        }
+        Some("tool_search_call") => json!({ "type": "tool_search_output", "tools": [] }),
+        // Consent that nobody gave is not made up.
+        Some("mcp_approval_request") => {
+            json!({ "type": "mcp_approval_response", "approval_request_id": id, "approve": false, "reason": text })
+        }
+        _ => json!({ "type": "function_call_output", "output": text }),
+    };
+    // An approval has another field for it, and a search that the provider ran itself has none.
+    if by_id.is_some()
+        && let Some(item) = item.as_object_mut()
+    {
+        item.insert("call_id".to_owned(), id.into());
+    }
+    frame::write(&item, &[], out);
+    if matches!(call, Some("computer_call" | "tool_search_call")) {
+        let (before, after) = OPENAI_RESPONSES.user;
+        out.push(b',');
+        out.extend_from_slice(before.as_bytes());
+        quoted(text, out);
+        out.extend_from_slice(after.as_bytes());
+    }
+}
+
+/// A screen with nothing on it: one white pixel.
+const BLANK: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg==";
+
+/// The name of the function that Gemini called, and whether the call has an id: one without is known by its name.
+fn called<'a>(answer: &Answer<'a>) -> (Cow<'a, str>, bool) {
+    if let Some(name) = answer.name {
+        return (name.into(), answer.call != name);
+    }
+    let made = serde_json::from_str(answer.turn).ok().and_then(GEMINI.turn).unwrap_or_default();
+    let mut name = None;
+    made.iter().for_each(|content| {
+        Gemini::calls(content, &mut |id, of| {
+            if id == answer.call {
+                name = Some(of.to_owned());
+            }
+        });
+    });
+    let name = name.map_or(Cow::Borrowed(answer.call), Cow::Owned);
+    let has_id = answer.call != name;
+    (name, has_id)
+}
 
 /// The name of the format that a frame is of.
 pub(super) fn name(letter: char) -> &'static str {

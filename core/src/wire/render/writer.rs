@@ -12,12 +12,15 @@ use super::{
 use crate::{
     Content, ResultState, Role, Shown, SpanId,
     span::Part,
-    window::{contents::Contents, table::Entry},
+    window::{candidates::Class, contents::Contents, table::Entry},
     wire::{
         RenderError,
         frame::{self, Frame, quoted},
     },
 };
+
+/// The message around blocks of system text in the list.
+const SYSTEM_BLOCKS: (&str, &str) = (r#"{"role":"system","content":["#, "]}");
 
 /// Writes what the window shows. O(window).
 pub(crate) fn write(contents: &Contents, shape: &'static Shape) -> Result<Rendered, RenderError> {
@@ -39,6 +42,8 @@ struct Writer<'c> {
     unit: Option<(SpanId, usize)>,
     /// What came between a call and its results, which is shown after them.
     later: Vec<Shown>,
+    /// The span that was written last, if it is the model's.
+    spoke: Option<SpanId>,
     aside: Aside<'c>,
     /// The string that alone was the list.
     sole: Option<Range<usize>>,
@@ -59,8 +64,8 @@ struct Aside<'c> {
     blocks: usize,
     /// Around the blocks, where they are of a message.
     message: Option<(&'c str, &'c str)>,
-    /// The string that alone was the field.
-    sole: Option<Range<usize>>,
+    /// What alone was the field.
+    sole: Option<Vec<u8>>,
 }
 
 impl<'c> Writer<'c> {
@@ -78,13 +83,14 @@ impl<'c> Writer<'c> {
             open: None,
             unit: None,
             later: Vec::new(),
+            spoke: None,
             aside: Aside::default(),
             sole: None,
             unsealed: Vec::new(),
         }
     }
 
-    /// Takes what is shown next. Nothing comes between a call and its results: what was there is shown after them.
+    /// Takes what is shown next. Where nothing may come between a call and its results, what was there is shown after them.
     fn place(&mut self, shown: Shown) -> Result<(), RenderError> {
         self.step(shown)?;
         if self.unit.is_some() || self.later.is_empty() {
@@ -121,15 +127,31 @@ impl<'c> Writer<'c> {
 
     /// Writes what stands alone, or a turn whose results are to come.
     fn begin(&mut self, shown: Shown) -> Result<(), RenderError> {
+        let turn = of(shown).filter(|span| matches!(shown, Shown::Span(_)) && self.makes_calls(*span));
+        let Some(span) = turn else { return self.write(shown) };
+        self.bridge(span);
         self.write(shown)?;
-        let Shown::Span(span) = shown else { return Ok(()) };
-        if self.contents.exchanges.part(span).is_none_or(|part| part.calls().is_empty()) {
-            return Ok(());
-        }
         let unit = self.contents.exchanges.unit(span).unwrap_or_default();
         let results = unit.iter().filter(|part| **part > span && self.answers(**part)).count();
-        self.unit = (results > 0).then(|| (self.contents.exchanges.first_of(span), results));
+        self.unit =
+            (results > 0 && self.shape.results_adjoin).then(|| (self.contents.exchanges.first_of(span), results));
         Ok(())
+    }
+
+    fn makes_calls(&self, span: SpanId) -> bool {
+        self.contents.exchanges.part(span).is_some_and(|part| !part.calls().is_empty())
+    }
+
+    /// Says what stood between a model's words and its calls, where a summary elsewhere took that away.
+    fn bridge(&mut self, turn: SpanId) {
+        let Some(before) = self.spoke.filter(|_| self.shape.calls_follow_user) else { return };
+        let mut between =
+            std::iter::successors(Some(before.next()), |span| Some(span.next())).take_while(|span| *span < turn);
+        let is_shown = |span: &SpanId| self.contents.table.get(*span).is_some_and(Entry::is_shown);
+        let gone = between.find(|span| !is_shown(span));
+        if let Some(gone) = gone {
+            self.said(&format!("[{gone}: in a summary above]"));
+        }
     }
 
     /// Whether a span is shown as the one result of its call: it is that, and the call is in the window.
@@ -152,6 +174,10 @@ impl<'c> Writer<'c> {
     }
 
     fn write(&mut self, shown: Shown) -> Result<(), RenderError> {
+        self.spoke = of(shown).filter(|span| {
+            let entry = self.contents.table.get(*span);
+            entry.is_some_and(|entry| entry.is_resident() && entry.role == Role::Assistant)
+        });
         match shown {
             Shown::Span(span) => {
                 let Some(entry) = self.contents.table.get(span) else { return Ok(()) };
@@ -208,7 +234,7 @@ impl<'c> Writer<'c> {
 
     /// Whether a span of another format is no more than its text.
     fn is_plain(&self, span: SpanId, frame: &Frame<'_>) -> bool {
-        !frame.is_json && self.contents.exchanges.part(span).is_none_or(|part| part.calls().is_empty())
+        !frame.is_json && !self.makes_calls(span)
     }
 
     fn is_broken(&self, span: SpanId) -> bool {
@@ -219,13 +245,17 @@ impl<'c> Writer<'c> {
     /// A message as it was imported.
     fn framed(&mut self, span: SpanId, frame: &Frame<'c>, text: &str) -> Result<(), RenderError> {
         if frame.aside {
-            self.aside.write(frame, text);
+            self.aside.write(frame, text, self.shape.system);
             return Ok(());
         }
         if frame.sole {
-            let user = self.shape.user;
-            let literal = self.around(user, text);
-            self.sole = Some(literal);
+            let (before, after) = self.shape.user;
+            self.element();
+            self.out.extend_from_slice(before.as_bytes());
+            let start = self.out.len();
+            fill(frame, text, &mut self.out);
+            self.sole = Some(start..self.out.len());
+            self.out.extend_from_slice(after.as_bytes());
             return Ok(());
         }
         if frame.is_block {
@@ -240,7 +270,7 @@ impl<'c> Writer<'c> {
     /// A span that no import framed, by what it is.
     fn bare(&mut self, span: SpanId, entry: &'c Entry, content: &'c Content) -> Result<(), RenderError> {
         let part = self.contents.exchanges.part(span);
-        let makes_calls = part.is_some_and(|part| !part.calls().is_empty());
+        let makes_calls = self.makes_calls(span);
         let sealed = part.is_some_and(|part| part.seal().is_some());
         let Content::Text(text) = content else {
             let is_plain = !makes_calls && !sealed && self.contents.exchanges.result(span).is_none();
@@ -255,11 +285,11 @@ impl<'c> Writer<'c> {
                 let name = self.contents.name(entry).map_or("a tool", AsRef::as_ref);
                 self.said(&format!("[{} of {name}]\n{text}", kind(state)));
             }
+            // What pruning says of itself is no turn of the model: one of those would be its last word.
+            None if self.contents.class(entry.lane) == Class::Rationale => self.said(text),
             None => match entry.role {
                 Role::System => self.system(text),
-                Role::Assistant => {
-                    self.around(self.shape.model, text);
-                }
+                Role::Assistant => self.around(self.shape.model, text),
                 Role::User | Role::Tool => self.said(text),
             },
         }
@@ -274,11 +304,12 @@ impl<'c> Writer<'c> {
         } else {
             self.element();
         }
+        let lost = self.contents.exchanges.result(span) == Some(ResultState::Lost);
         let answer = Answer {
             call,
-            name: self.contents.name(entry).map_or("unknown", AsRef::as_ref),
+            name: self.contents.name(entry).map(AsRef::as_ref),
             text,
-            failed: self.contents.failed.contains(&span),
+            failed: lost || self.contents.failed.contains(&span),
             turn: turn.content.as_ref().and_then(Content::as_text).unwrap_or_default(),
         };
         (self.shape.result)(&answer, &mut self.out);
@@ -308,11 +339,8 @@ impl<'c> Writer<'c> {
     fn system(&mut self, text: &str) {
         let first = self.elements == 0;
         match self.shape.system {
-            System::Listed(around) | System::Field(_, around) => {
-                self.around(around, text);
-            }
-            System::Blocks(_) if first => self.aside.block((r#"{"type":"text","text":"#, "}"), text),
-            System::Message(_) if first => self.aside.block((r#"{"text":"#, "}"), text),
+            System::Listed(around) | System::Field(_, around) => self.around(around, text),
+            System::Blocks(_) | System::Message(_) if first => self.aside.block(self.shape.system, text),
             // Once the conversation has begun, it would change what every later turn rests on.
             System::Blocks(_) | System::Message(_) => self.said(text),
         }
@@ -323,15 +351,12 @@ impl<'c> Writer<'c> {
         self.around(self.shape.user, text);
     }
 
-    /// A text in a message of its own; where its literal is.
-    fn around(&mut self, (before, after): (&str, &str), text: &str) -> Range<usize> {
+    /// A text in a message of its own.
+    fn around(&mut self, (before, after): (&str, &str), text: &str) {
         self.element();
         self.out.extend_from_slice(before.as_bytes());
-        let start = self.out.len();
         quoted(text, &mut self.out);
-        let end = self.out.len();
         self.out.extend_from_slice(after.as_bytes());
-        start..end
     }
 
     fn image(&mut self, span: SpanId, bytes: &[u8], is_plain: bool) -> Result<(), RenderError> {
@@ -385,7 +410,9 @@ impl<'c> Writer<'c> {
             return;
         }
         self.element();
-        let (before, after) = message.unwrap_or(self.shape.blocks);
+        // Where the message's first block left, the rest of it is under the same role.
+        let is_system = self.contents.table.get(span).is_some_and(|entry| entry.role == Role::System);
+        let (before, after) = message.unwrap_or(if is_system { SYSTEM_BLOCKS } else { self.shape.blocks });
         self.out.extend_from_slice(before.as_bytes());
         self.open = Some(Open { after, last: span, results: result });
     }
@@ -415,28 +442,29 @@ impl<'c> Writer<'c> {
 }
 
 impl<'c> Aside<'c> {
-    /// A block as it was imported.
-    fn write(&mut self, frame: &Frame<'c>, text: &str) {
+    /// A block as it was imported, or what was the whole field.
+    fn write(&mut self, frame: &Frame<'c>, text: &str, system: System) {
+        if !frame.is_block {
+            let mut sole = Vec::new();
+            fill(frame, text, &mut sole);
+            self.sole = Some(sole);
+            return self.block(system, text);
+        }
         if frame.message.is_some() {
             self.message = frame.message;
         }
         self.next();
-        if frame.is_block {
-            fill(frame, text, &mut self.out);
-            return;
-        }
-        self.out.extend_from_slice(br#"{"type":"text","text":"#);
-        let start = self.out.len();
-        quoted(text, &mut self.out);
-        self.sole = Some(start..self.out.len());
-        self.out.push(b'}');
+        fill(frame, text, &mut self.out);
     }
 
-    fn block(&mut self, (before, after): (&str, &str), text: &str) {
+    fn block(&mut self, system: System, text: &str) {
         self.next();
-        self.out.extend_from_slice(before.as_bytes());
+        let kind: &[u8] = if matches!(system, System::Message(_)) { b"" } else { br#""type":"text","# };
+        self.out.push(b'{');
+        self.out.extend_from_slice(kind);
+        self.out.extend_from_slice(br#""text":"#);
         quoted(text, &mut self.out);
-        self.out.extend_from_slice(after.as_bytes());
+        self.out.push(b'}');
     }
 
     fn next(&mut self) {
@@ -454,8 +482,8 @@ impl<'c> Aside<'c> {
         out.extend_from_slice(b",\"");
         out.extend_from_slice(field.as_bytes());
         out.extend_from_slice(b"\":");
-        if let Some(literal) = self.sole.filter(|_| self.blocks == 1) {
-            return out.extend_from_slice(self.out.get(literal).unwrap_or_default());
+        if let Some(sole) = self.sole.filter(|_| self.blocks == 1) {
+            return out.extend_from_slice(&sole);
         }
         let (before, after) = match shape.system {
             System::Message(_) => self.message.unwrap_or((r#"{"parts":["#, "]}")),
@@ -495,10 +523,12 @@ fn kind(state: ResultState) -> Cow<'static, str> {
     .into()
 }
 
-/// Takes signed blocks out of a message; whether anything is left.
+/// Takes signed blocks out of a message; whether it says anything without them.
 fn without_reasoning(message: &mut Value) -> bool {
     let Some(blocks) = message.get_mut("content").and_then(Value::as_array_mut) else { return true };
     let signed = |block: &Value| matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
     blocks.retain(|block| !signed(block));
-    !blocks.is_empty()
+    let blank =
+        |block: &Value| block["type"] == "text" && block["text"].as_str().is_none_or(|text| text.trim().is_empty());
+    !blocks.iter().all(blank)
 }
