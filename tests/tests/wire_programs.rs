@@ -1102,8 +1102,13 @@ fn mangled_comes_back_or_is_refused<F: Spoken>(format: F) {
         if wire::validate(format, &whole).is_ok() {
             prop_assert_eq!(&found, &whole);
         }
-        // What stands between a call and its results comes after them, and nothing is lost.
-        prop_assert_eq!(pieces(&found), pieces(&whole));
+        // What stands between a call and its results comes after them, and nothing is lost. A result without its call is text.
+        let (found, wanted) = (pieces(&found), pieces(&whole));
+        let as_text = found.iter().filter(|piece| piece.contains("[a result of ")).count();
+        prop_assert!(as_text <= imported.orphans.len());
+        if as_text == 0 {
+            prop_assert_eq!(found, wanted);
+        }
         drop(window.lanes().externalize().wait().map_err(failed)?);
         Ok(())
     });

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use keepspan::{
-    Abandonment, ByteEstimate, ContextState, CounterError, Episode, EvictError, FellBack, Finish, Image, Limits,
-    ModelAnswer, Mutation, NewSpan, OldestFirst, OneByteAToken, Origin, Outcome as Passed, PushError, RedactError,
-    SelectionError, SpanId, Spans, SummaryText, TokenCount, TokenCounter, Window,
-    store::MemoryStore,
+    Abandonment, ByteEstimate, ContextState, CounterError, Episode, EpisodeId, EvictError, FellBack, Finish, Image,
+    Limits, ModelAnswer, Mutation, NewSpan, OldestFirst, OneByteAToken, Origin, Outcome as Passed, PushError,
+    RedactError, SelectionError, SpanId, Spans, SummaryText, TokenCount, TokenCounter, Window,
+    store::{MemoryStore, Store as _},
     tool::{Answer, Anthropic, Gemini, OpenAiChat, OpenAiResponses, RecallCall},
     wire::{self, Format, ImportError, RenderError},
 };
@@ -604,20 +604,33 @@ fn what_came_between_a_call_and_its_results_follows_in_its_order() -> Outcome {
     Ok(())
 }
 
-/// What a message says beside its text takes tokens too, unless it is as little as a role and an id.
+/// What a message says beside its text takes tokens too, unless it is as little as a role and an id; and only that stays on
+/// record when it is redacted.
 #[test]
-fn what_stands_around_a_text_is_counted_where_it_is_long() -> Outcome {
-    let costs = |more: usize| -> Outcome<u64> {
+fn what_stands_around_a_text_is_counted_unless_it_is_the_formats_own() -> Outcome {
+    let costs = |field: &str, more: usize| -> Outcome<u64> {
         let mut message = result("c1", "short");
-        message["artifact"] = text(more).into();
+        message[field] = text(more).into();
         let mut window = window(20_000)?;
         let _ = window.lanes().import(OpenAiChat, &json!([user("u"), calls(&["c1"]), message]))?;
         assert_eq!(request(OpenAiChat, &window)?["messages"][2], message);
         Ok(window.utilization())
     };
-    let few = costs(10)?;
-    assert_eq!(few, costs(100)?);
-    assert!(costs(2_000)? > few + 2_000);
+    assert_eq!(costs("name", 10)?, costs("name", 100)?);
+    assert!(costs("name", 2_000)? > costs("name", 10)? + 2_000);
+    assert_eq!(costs("artifact", 100)?, costs("artifact", 10)? + 90);
+
+    let store = std::sync::Arc::new(MemoryStore::default());
+    let mut window = Window::<Agent, _>::open(store.clone(), Episode::new("e", "p"))?;
+    let mut message = result("c1", "short");
+    message["artifact"] = "API_KEY=sk-test-000".into();
+    let spans = window.lanes().import(OpenAiChat, &json!([user("u"), calls(&["c1"]), message]))?.spans;
+    let lanes = window.lanes().externalize().wait()?;
+    drop(lanes.work.redact(spans[2], Mutation::new("a key", "ask for it")?).wait()?);
+    let records = store.read(&EpisodeId::new("e"), 0, 1_000)?;
+    let has = |record: &[u8], what: &[u8]| record.windows(what.len()).any(|part| part == what);
+    assert!(records.iter().any(|record| has(record, b"tool_call_id") || has(record, b"\x01")));
+    assert!(!records.iter().any(|record| has(record, b"sk-test")));
     Ok(())
 }
 

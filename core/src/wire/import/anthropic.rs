@@ -63,13 +63,17 @@ fn blocks(message: &Value) -> impl Iterator<Item = &Value> {
 fn message(reading: &mut Reading, message: &Value) -> Result<(), ImportError> {
     reading.readable(message, "content")?;
     match text(message, "role") {
-        Some("user") => reading.message(message, "content", Files::Counted, NewSpan::human, |reading, at| {
-            block(reading, at, NewSpan::human);
-        }),
+        Some("user") => {
+            return reading.message(message, "content", Files::Counted, NewSpan::human, |reading, at| {
+                block(reading, at, NewSpan::human);
+            });
+        }
         Some("assistant") => assistant(reading, message),
-        Some("system") => reading.message(message, "content", Files::AsText, NewSpan::notice, |reading, at| {
-            block(reading, at, NewSpan::notice);
-        }),
+        Some("system") => {
+            return reading.message(message, "content", Files::AsText, NewSpan::notice, |reading, at| {
+                block(reading, at, NewSpan::notice);
+            });
+        }
         _ => return Err(reading.wrong("its `role` is none of user, assistant and system")),
     }
     Ok(())

@@ -34,7 +34,7 @@ impl Format for Gemini {
             reading.elsewhere = Some("cachedContent");
         }
         if let Some(said) = field(value, "systemInstruction", "system_instruction") {
-            system(reading, said);
+            system(reading, said)?;
         }
         reading.each(list, content)
     }
@@ -49,17 +49,18 @@ impl Format for Gemini {
 }
 
 /// System text, which may be one part, or one text, in place of a list of parts.
-fn system(reading: &mut Reading, said: &Value) {
+fn system(reading: &mut Reading, said: &Value) -> Result<(), ImportError> {
     match said.get("parts").unwrap_or(said) {
         Value::Array(parts) if !parts.is_empty() => {
-            reading.message(said, "parts", Files::AsText, NewSpan::notice, |reading, at| {
+            return reading.message(said, "parts", Files::AsText, NewSpan::notice, |reading, at| {
                 let said = at.value.get("text").map_or(Said::Whole, Said::Text);
                 reading.take(at.aside(), said, Files::AsText, NewSpan::notice);
-            })
+            });
         }
         Value::String(_) => reading.take(At::element(said).aside(), Said::Text(said), Files::AsText, NewSpan::notice),
         _ => reading.take(At::element(said).aside(), Said::Whole, Files::AsText, NewSpan::notice),
     }
+    Ok(())
 }
 
 fn field<'v>(of: &'v Value, camel: &str, snake: &str) -> Option<&'v Value> {
@@ -81,7 +82,7 @@ fn content(reading: &mut Reading, content: &Value) -> Result<(), ImportError> {
     reading.readable(content, "parts")?;
     match text(content, "role") {
         None | Some("user" | "function") => {
-            reading.message(content, "parts", Files::Counted, NewSpan::human, user);
+            return reading.message(content, "parts", Files::Counted, NewSpan::human, user);
         }
         Some("model") => model(reading, content),
         Some(_) => return Err(reading.wrong("its `role` is none of user, model and function")),

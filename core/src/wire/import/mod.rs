@@ -148,19 +148,23 @@ impl Reading {
         ImportError::Message { format: self.format, index: self.index, what }
     }
 
-    /// Refuses content that is neither a text, nor blocks, nor missing; and blocks in a message that says more beside them than
-    /// a frame takes.
+    /// Refuses content that is neither a text, nor blocks, nor missing.
     fn readable(&self, message: &Value, field: &str) -> Result<(), ImportError> {
         match message.get(field) {
             Some(Value::Bool(_) | Value::Number(_)) => Err(self.wrong("its content is neither a text nor a list")),
-            Some(list @ Value::Array(_)) if message.as_object().is_some_and(|fields| fields.len() > 2) => {
-                let mut around = Vec::new();
-                frame::write(message, &[(list, BLOCKS)], &mut around);
-                let fits = around.len() <= LONGEST;
-                if fits { Ok(()) } else { Err(self.wrong("its fields beside the content are longer than 256 bytes")) }
-            }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses a message that says more beside its blocks than a frame takes.
+    fn fits(&self, message: &Value, blocks: &Value) -> Result<(), ImportError> {
+        let fields = message.as_object().map_or(0, serde_json::Map::len);
+        let mut around = Vec::new();
+        if fields > 2 {
+            frame::write(message, &[(blocks, BLOCKS)], &mut around);
+        }
+        let fits = around.len() <= LONGEST;
+        if fits { Ok(()) } else { Err(self.wrong("its fields beside the content are longer than 256 bytes")) }
     }
 
     /// Takes a span in, in its frame.
@@ -245,17 +249,19 @@ impl Reading {
         files: Files,
         new: fn(Content) -> NewSpan,
         mut block: impl FnMut(&mut Self, At<'v>),
-    ) {
+    ) -> Result<(), ImportError> {
         let at = At::element(message);
         match message.get(field) {
             Some(text @ Value::String(_)) => self.take(at, Said::Text(text), files, new),
             Some(list @ Value::Array(blocks)) if !blocks.is_empty() => {
+                self.fits(message, list)?;
                 for (index, value) in blocks.iter().enumerate() {
                     block(self, At::block(message, list, index, value));
                 }
             }
             _ => self.take(at, Said::Whole, files, new),
         }
+        Ok(())
     }
 
     /// A model's message, which is one span; its calls wait from here on.

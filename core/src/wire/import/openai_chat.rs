@@ -46,12 +46,16 @@ fn message(reading: &mut Reading, message: &Value) -> Result<(), ImportError> {
     let role = text(message, "role").ok_or_else(|| reading.wrong("it has no `role`"))?;
     reading.readable(message, "content")?;
     match role {
-        "system" | "developer" => reading.message(message, "content", Files::AsText, NewSpan::notice, |reading, at| {
-            part(reading, at, NewSpan::notice);
-        }),
-        "user" => reading.message(message, "content", Files::Counted, NewSpan::human, |reading, at| {
-            part(reading, at, NewSpan::human);
-        }),
+        "system" | "developer" => {
+            return reading.message(message, "content", Files::AsText, NewSpan::notice, |reading, at| {
+                part(reading, at, NewSpan::notice);
+            });
+        }
+        "user" => {
+            return reading.message(message, "content", Files::Counted, NewSpan::human, |reading, at| {
+                part(reading, at, NewSpan::human);
+            });
+        }
         "assistant" => assistant(reading, message),
         "tool" => result(reading, message, text(message, "tool_call_id").unwrap_or_default()),
         "function" => result(reading, message, text(message, "name").unwrap_or_default()),

@@ -127,13 +127,15 @@ fn item(reading: &mut Reading, item: &Value) -> Result<(), ImportError> {
 fn message(reading: &mut Reading, item: &Value) -> Result<(), ImportError> {
     reading.readable(item, "content")?;
     match text(item, "role") {
-        Some("user") => reading.message(item, "content", Files::Counted, NewSpan::human, |reading, at| {
-            part(reading, at, NewSpan::human);
-        }),
+        Some("user") => {
+            return reading.message(item, "content", Files::Counted, NewSpan::human, |reading, at| {
+                part(reading, at, NewSpan::human);
+            });
+        }
         Some("system" | "developer") => {
-            reading.message(item, "content", Files::AsText, NewSpan::notice, |reading, at| {
+            return reading.message(item, "content", Files::AsText, NewSpan::notice, |reading, at| {
                 part(reading, at, NewSpan::notice);
-            })
+            });
         }
         Some("assistant") => {
             let said = match item.get("content") {
