@@ -15,7 +15,7 @@ const POINTS: usize = 1_500;
 const APART: f64 = 0.2;
 
 /// The kinds of marks, by row: name in the legend and class.
-pub const ROWS: [(MarkKind, &str, &str); 10] = [
+pub const ROWS: [(MarkKind, &str, &str); 13] = [
     (MarkKind::Pass, "passes", "pass"),
     (MarkKind::Refusal, "passes refused", "refusal"),
     (MarkKind::Fallback, "fallbacks", "fallback"),
@@ -26,6 +26,9 @@ pub const ROWS: [(MarkKind, &str, &str); 10] = [
     (MarkKind::Failed, "not done", "failed"),
     (MarkKind::Uncertain, "uncertain", "uncertain"),
     (MarkKind::Change, "changes", "change"),
+    (MarkKind::Late, "late references", "late"),
+    (MarkKind::Repeated, "made again", "repeated"),
+    (MarkKind::Compacted, "own compaction", "compacted"),
 ];
 
 /// What the axes span.

@@ -1,0 +1,17 @@
+//! Replay: what keepspan would have done with a recorded session, and what a plain pruner would have lost.
+
+mod calls;
+mod late;
+mod mentions;
+pub mod outcome;
+mod own;
+mod prune;
+mod run;
+pub mod script;
+mod state;
+pub mod table;
+
+pub use self::{
+    prune::name,
+    run::{Replay, Settings},
+};
