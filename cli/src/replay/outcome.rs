@@ -94,19 +94,30 @@ pub struct Kept {
     pub too_large_at: Option<u64>,
 }
 
-/// Spans that are in the window at the end, by why they are.
+/// What is in the window at the end, by why it is.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Resident {
     /// Instructions: they never leave.
-    pub instructions: u64,
+    pub instructions: Share,
     /// Parts of exchanges that lack a result.
-    pub pending: u64,
+    pub pending: Share,
     /// Among the newest tokens, which `--keep` keeps.
-    pub recent: u64,
+    pub recent: Share,
     /// Protected, and there was room.
-    pub protected: u64,
+    pub protected: Share,
+    /// No larger than the pointer that would stand there.
+    pub small: Share,
     /// Might leave, and there was room.
-    pub room: u64,
+    pub room: Share,
+    /// The pointers that stand for what left, in tokens.
+    pub pointers: u64,
+}
+
+/// Spans, and what they take.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Share {
+    pub spans: u64,
+    pub tokens: u64,
 }
 
 /// What a plain pruner would have done at the same trigger: the oldest entries are dropped, but for system prompts.
@@ -283,8 +294,7 @@ impl Outcome {
 impl Kept {
     fn add(&mut self, other: &Self) {
         self.sizes.add(other.sizes);
-        let Resident { instructions, pending, recent, protected, room } = other.resident;
-        let resident = &mut self.resident;
+        self.resident.add(&other.resident);
         sum([
             (&mut self.saved, other.saved),
             (&mut self.evicted, other.evicted),
@@ -296,15 +306,42 @@ impl Kept {
             (&mut self.changed, other.changed),
             (&mut self.unfittable, other.unfittable),
             (&mut self.too_large, other.too_large),
-            (&mut resident.instructions, instructions),
-            (&mut resident.pending, pending),
-            (&mut resident.recent, recent),
-            (&mut resident.protected, protected),
-            (&mut resident.room, room),
         ]);
         for (reason, times) in &other.refused {
             sum([(self.refused.entry(reason).or_default(), *times)]);
         }
+    }
+}
+
+impl Resident {
+    /// Each share with its name.
+    pub fn shares(&self) -> [(&'static str, Share); 6] {
+        [
+            ("instructions", self.instructions),
+            ("protected", self.protected),
+            ("pending", self.pending),
+            ("recent", self.recent),
+            ("no larger than a pointer", self.small),
+            ("for which there was room", self.room),
+        ]
+    }
+
+    fn add(&mut self, other: &Self) {
+        let Self { instructions, pending, recent, protected, small, room, pointers } = self;
+        instructions.add(other.instructions);
+        pending.add(other.pending);
+        recent.add(other.recent);
+        protected.add(other.protected);
+        small.add(other.small);
+        room.add(other.room);
+        sum([(pointers, other.pointers)]);
+    }
+}
+
+impl Share {
+    /// Adds spans with what they take.
+    pub fn add(&mut self, other: Self) {
+        sum([(&mut self.spans, other.spans), (&mut self.tokens, other.tokens)]);
     }
 }
 

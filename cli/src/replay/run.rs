@@ -16,7 +16,7 @@ use keepspan_sessions::{Conversation as Begun, Entry, EntryKind, Place, Step};
 use super::{
     calls::Calls,
     late::{LastSeen, mentioned},
-    outcome::{BACK, Late, Outcome, Reference, Resident, Scripted},
+    outcome::{BACK, Late, Outcome, Reference, Resident, Scripted, Share},
     own::Context,
     prune::{self, Session},
     script::Ask,
@@ -141,6 +141,13 @@ struct Known {
     evicted: bool,
     /// The first entry of the turn that it belongs to, its calls' results too.
     turn: usize,
+}
+
+/// What becomes of a lane's spans.
+enum Lane {
+    Instruction,
+    Protected,
+    Free,
 }
 
 /// A plain pruner: which entries it dropped.
@@ -548,23 +555,27 @@ impl<'a> Running<'a> {
         let entry = |span: &SpanId| self.entries.get(span).and_then(|at| self.known.get(*at));
         let pending: HashSet<_> = open.iter().filter_map(|call| Some(entry(&call.span)?.turn)).collect();
         let oldest_kept = self.out.tokens.saturating_sub(self.settings.budget.keep());
-        let mut resident = Resident::default();
+        let pointer = self.window.prices().pointer;
+        let mut resident = Resident { pointers: self.window.utilization(), ..Resident::default() };
         let lanes = self.window.lanes();
-        resident.instructions = number(lanes.asked.resident().len());
+        let asked = lanes.asked.resident().into_iter().map(|span| (span, Lane::Instruction));
         let protected = [lanes.failed.resident(), lanes.effects.resident()].concat();
+        let protected = protected.into_iter().map(|span| (span, Lane::Protected));
         let free = [lanes.observed.resident(), lanes.said.resident()].concat();
-        let all = protected.iter().map(|span| (span, true)).chain(free.iter().map(|span| (span, false)));
-        for (span, is_protected) in all {
-            let known = entry(span);
-            let why = match is_protected {
-                _ if known.is_some_and(|known| pending.contains(&known.turn)) => &mut resident.pending,
-                _ if known.is_some_and(|known| known.start.saturating_add(known.tokens) > oldest_kept) => {
-                    &mut resident.recent
-                }
-                true => &mut resident.protected,
-                false => &mut resident.room,
+        let free = free.into_iter().map(|span| (span, Lane::Free));
+        for (span, lane) in asked.chain(protected).chain(free) {
+            // What the window says of an abandoned call is no entry.
+            let Some(known) = entry(&span) else { continue };
+            let why = match lane {
+                Lane::Instruction => &mut resident.instructions,
+                _ if pending.contains(&known.turn) => &mut resident.pending,
+                _ if known.start.saturating_add(known.tokens) > oldest_kept => &mut resident.recent,
+                _ if known.tokens <= pointer => &mut resident.small,
+                Lane::Protected => &mut resident.protected,
+                Lane::Free => &mut resident.room,
             };
-            *why = why.saturating_add(1);
+            why.add(Share { spans: 1, tokens: known.tokens });
+            resident.pointers = resident.pointers.saturating_sub(known.tokens);
         }
         resident
     }

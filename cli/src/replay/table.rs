@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io};
 
-use super::outcome::{BACK, Import, Kept, Mentioning, Outcome, Own, Reference, Removal, Repeated, Replayed, Resident};
+use super::outcome::{BACK, Import, Kept, Mentioning, Outcome, Own, Reference, Removal, Repeated, Replayed, Share};
 use crate::{
     output::{BAD, FAINT, Output, STRONG},
     report::story::number,
@@ -69,8 +69,7 @@ fn rows(total: &Outcome, conversations: &[Outcome], out: &mut Output) -> io::Res
 
 fn row(outcome: &Outcome) -> Vec<String> {
     let Outcome { name, entries, tokens, turns, keepspan, full, late, repeated, .. } = outcome;
-    let Resident { instructions, pending, recent, protected, room } = keepspan.resident;
-    let kept = [instructions, pending, recent, protected, room].into_iter().fold(0, u64::saturating_add);
+    let kept = keepspan.resident.shares().iter().fold(0_u64, |sum, (_, share)| sum.saturating_add(share.spans));
     let refused = keepspan.refused.values().copied().fold(0, u64::saturating_add);
     let numbers = [
         *entries,
@@ -115,7 +114,10 @@ fn summary(total: &Outcome, budget: u64, out: &mut Output) -> io::Result<()> {
         0 => format!("all {} came back as the file has them ({} bytes)", count(*recalled), count(*recalled_bytes)),
         changed => out.paint(BAD, format_args!("{} CAME BACK CHANGED", several(*changed, "span"))),
     };
-    let Resident { instructions, pending, recent, protected, room } = keepspan.resident;
+    let kept = keepspan
+        .resident
+        .shares()
+        .map(|(why, Share { spans, tokens })| format!("{} {why} ({})", count(spans), count(tokens)));
     let refused = reasons(&keepspan.refused);
     let mut fields = vec![
         (
@@ -139,17 +141,7 @@ fn summary(total: &Outcome, budget: u64, out: &mut Output) -> io::Result<()> {
                 several(*fallbacks, "fallback")
             ),
         ),
-        (
-            "kept",
-            format!(
-                "{}, {} protected, {} pending, {} recent, {} for which there was room",
-                several(instructions, "instruction"),
-                count(protected),
-                count(pending),
-                count(recent),
-                count(room)
-            ),
-        ),
+        ("kept", format!("{}; pointers take {}", kept.join(", "), several(keepspan.resident.pointers, "token"))),
         ("gate", format!("would have asked a model {}; refused: {refused}", several(*admitted, "time"))),
         (
             "plain",
