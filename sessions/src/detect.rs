@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use crate::{DetectError, Format, formats};
 
 /// Bytes of the beginning that are looked at.
-const MAX_HEAD: usize = 64 << 10;
+pub(crate) const MAX_HEAD: usize = 64 << 10;
 /// Different values kept of one key.
 const MAX_VALUES: usize = 64;
 /// Keys deeper than this are not looked at.
-const MAX_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 12;
 
 impl Format {
     /// The format of the file that begins with `head`, 64 KB or what there is; more is not looked at. The name decides where
@@ -75,6 +75,11 @@ impl Head {
     /// Whether this text stands at the path.
     pub(crate) fn says(&self, path: &str, value: &str) -> bool {
         self.keys.get(path).is_some_and(|values| values.iter().any(|one| one == value))
+    }
+
+    /// Whether any of these texts stands at the path.
+    pub(crate) fn says_any(&self, path: &str, values: &[&str]) -> bool {
+        values.iter().any(|value| self.says(path, value))
     }
 
     /// Notes the keys of one value, as far as it goes.

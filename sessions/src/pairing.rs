@@ -1,6 +1,9 @@
 //! Which call a result belongs to.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 /// The calls of a conversation that have no result yet. Ids are used again, so a result belongs to the nearest earlier call
 /// of its id without one.
@@ -12,6 +15,7 @@ pub(crate) struct Pairing {
     used: HashMap<Arc<str>, u64>,
     calls: u64,
     minted: u64,
+    minted_ids: HashSet<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -43,6 +47,18 @@ impl Pairing {
         call
     }
 
+    /// Whether a call of this id has no result.
+    pub(crate) fn is_open(&self, id: &str) -> bool {
+        self.open.contains_key(id)
+    }
+
+    /// The id of the oldest open call of `tool` among those whose ids were minted here.
+    pub(crate) fn oldest_minted(&self, tool: Option<&str>) -> Option<Arc<str>> {
+        let calls = self.open.values().flatten().filter(|call| self.minted_ids.contains(&call.id));
+        let calls = calls.filter(|call| tool.is_none_or(|tool| *call.tool == *tool));
+        calls.min_by_key(|call| call.number).map(|call| call.id.clone())
+    }
+
     /// The id of the oldest open call, of `tool` where one is given: for results without an id.
     pub(crate) fn oldest(&self, tool: Option<&str>) -> Option<Arc<str>> {
         let calls = self.open.values().flatten().filter(|call| tool.is_none_or(|tool| *call.tool == *tool));
@@ -55,7 +71,9 @@ impl Pairing {
             self.minted = self.minted.saturating_add(1);
             let id = format!("c{}", self.minted);
             if !self.used.contains_key(id.as_str()) {
-                return id.into();
+                let id: Arc<str> = id.into();
+                self.minted_ids.insert(id.clone());
+                return id;
             }
         }
     }

@@ -7,8 +7,15 @@ use std::io::BufRead;
 
 use memchr::{memchr, memchr_iter, memchr2};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
-use crate::{error::Fault, report::RepairKind, session::Session, step::Place};
+use crate::{
+    detect::{Head, MAX_HEAD},
+    error::Fault,
+    report::RepairKind,
+    session::Session,
+    step::Place,
+};
 
 /// The input, and how far it was read.
 pub(crate) struct Source<'r> {
@@ -47,6 +54,12 @@ impl<'r> Source<'r> {
     /// Lines done with, an unfinished last one included.
     pub(crate) fn lines(&self) -> u64 {
         self.place.line.saturating_sub(u64::from(self.at_line_start))
+    }
+
+    /// The beginning of what is left, which stays to be read.
+    pub(crate) fn head(&mut self) -> Result<Head, Fault> {
+        while self.rest().len() < MAX_HEAD && self.fill()? {}
+        Ok(Head::new(self.rest(), None))
     }
 
     /// Reads more; `false` at the end of the input.
@@ -201,6 +214,20 @@ impl<'a> Record<'a> {
     /// The value as `T`, which is `what`. What is JSON and no `T` ends the reading.
     pub(crate) fn parse<T: Deserialize<'a>>(self, what: &str) -> Result<T, Fault> {
         parse(self.text, what, self.place)
+    }
+
+    /// The elements of a list; a value that is none is its own.
+    pub(crate) fn elements(self) -> Result<Vec<Self>, Fault> {
+        if !self.text.starts_with('[') {
+            return Ok(vec![self]);
+        }
+        let elements: Vec<&'a RawValue> = self.parse("a list")?;
+        Ok(elements.into_iter().map(|element| self.part(element)).collect())
+    }
+
+    /// A part of the record.
+    pub(crate) fn part(self, part: &'a RawValue) -> Self {
+        Self { text: part.get(), ..self }
     }
 
     /// Says that the record lacks something.

@@ -6,6 +6,7 @@ use keepspan::{NewSpan, Role};
 
 use crate::{
     error::Fault,
+    formats::blocks::json,
     pairing::Pairing,
     picture::Picture,
     report::{MAX_LISTED, Repair, RepairKind, Report},
@@ -26,6 +27,8 @@ pub(crate) struct Session<'s> {
     begun: bool,
     /// Entries of the conversation.
     entries: u64,
+    /// The label of the model's entries that were given last, until something else is.
+    run: Option<Arc<str>>,
 }
 
 impl<'s> Session<'s> {
@@ -38,6 +41,7 @@ impl<'s> Session<'s> {
             further_unknown: (0, 0),
             begun: false,
             entries: 0,
+            run: None,
         }
     }
 
@@ -70,7 +74,7 @@ impl<'s> Session<'s> {
             let what = RepairKind::UnansweredCall { call: open.id.to_string(), tool: open.tool.to_string() };
             self.repair(open.line, what);
         }
-        self.entries = 0;
+        (self.entries, self.run) = (0, None);
     }
 
     /// Ends the last conversation; the report, in the order of lines.
@@ -117,6 +121,9 @@ impl<'s> Session<'s> {
         if !self.begun {
             self.begin(None, entry.place)?;
         }
+        if !matches!(entry.kind, EntryKind::Model | EntryKind::Thinking) {
+            self.run = None;
+        }
         self.entries = self.entries.saturating_add(1);
         self.report.entries = self.report.entries.saturating_add(1);
         self.give(Step::Entry(entry))
@@ -161,6 +168,17 @@ impl<'s> Session<'s> {
         }
     }
 
+    /// What a person said, a part a span.
+    pub(crate) fn human_parts(&mut self, parts: Vec<Piece>, place: Place) -> Result<(), Fault> {
+        for part in parts {
+            match part {
+                Piece::Text(text) => self.human(text, place)?,
+                Piece::Picture(picture) => self.picture(picture, place)?,
+            }
+        }
+        Ok(())
+    }
+
     fn no_picture(&mut self, what: String, place: Place) -> String {
         let note = format!("[picture: {what}]");
         self.repair(place.line, RepairKind::NoPicture { what });
@@ -175,6 +193,14 @@ impl<'s> Session<'s> {
         for part in parts {
             self.part(part, label.as_ref(), place)?;
         }
+        Ok(())
+    }
+
+    /// A part of a turn whose parts are records of their own, in formats that do not say which: those that follow each other.
+    pub(crate) fn run(&mut self, turn: Turn, place: Place) -> Result<(), Fault> {
+        let label = self.run.take().unwrap_or_else(|| format!("t{}", self.entries.saturating_add(1)).into());
+        self.turn(Turn { label: Some(label.clone()), ..turn }, place)?;
+        self.run = Some(label);
         Ok(())
     }
 
@@ -225,13 +251,17 @@ impl<'s> Session<'s> {
     /// A tool's result: one span a part, all but the last of them interim. `raw` is its record, which stands in for text
     /// where there is none.
     pub(crate) fn result(&mut self, outcome: Outcome<'_>, raw: &str, place: Place) -> Result<(), Fault> {
-        let Outcome { call, tool, failed, unasked, mut parts } = outcome;
+        let Outcome { call, tool, failed, unasked, by_name, mut parts } = outcome;
         parts.retain(|part| !matches!(part, Piece::Text(text) if text.is_empty()));
         if parts.is_empty() {
             self.repair(place.line, RepairKind::EmptyResult);
-            parts.push(Piece::Text(raw.into()));
+            parts.push(Piece::Text(json(raw)));
         }
         let id = match call {
+            Some(id) if by_name && !self.pairing.is_open(id) => match self.pairing.oldest_minted(tool) {
+                Some(minted) => minted,
+                None => id.into(),
+            },
             Some(id) => id.into(),
             None if unasked => self.pairing.mint(),
             None => {
@@ -361,6 +391,13 @@ impl Turn {
         }
     }
 
+    /// Says that the last part is signed.
+    pub(crate) fn seal(&mut self) {
+        if let Some(part) = self.parts.last_mut() {
+            part.sealed = true;
+        }
+    }
+
     /// Text that has calls in it, in prose.
     #[allow(dead_code, reason = "for the formats without ids")]
     pub(crate) fn say_with(&mut self, text: impl Into<Arc<str>>, calls: Vec<NewCall>) {
@@ -380,6 +417,8 @@ pub(crate) struct Outcome<'a> {
     pub(crate) failed: bool,
     /// Whether no call can be its own: a person ran the tool.
     pub(crate) unasked: bool,
+    /// Whether the id can be one that the client invented for a call without one.
+    pub(crate) by_name: bool,
     pub(crate) parts: Vec<Piece>,
 }
 

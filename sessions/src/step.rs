@@ -128,6 +128,13 @@ pub enum CompactionKind {
         /// Their ids, in the order of the file. They need not be in it: a file can begin in the middle of a session.
         calls: Vec<Arc<str>>,
     },
+    /// These entries were forgotten, wherever they stand.
+    Forgot {
+        /// Their numbers.
+        entries: Vec<u64>,
+        /// The summary that stands for them, if any.
+        text: Option<Arc<str>>,
+    },
     /// These messages took the place of all that stood before.
     Replaced {
         /// Their texts.

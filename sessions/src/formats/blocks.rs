@@ -165,7 +165,7 @@ struct PictureSource<'a> {
 impl<'a> Block<'a> {
     /// The picture of a block that is one.
     pub(crate) fn picture(&self) -> Option<Picture> {
-        if !matches!(&*self.kind, "image" | "image_url" | "input_image") {
+        if !matches!(&*self.kind, "image" | "image_url" | "input_image" | "computer_screenshot") {
             return None;
         }
         if let Some(url) = self.image.as_deref() {
@@ -211,8 +211,24 @@ pub(crate) fn arguments(raw: Option<&RawValue>) -> Arc<str> {
     let Some(raw) = raw else { return "{}".into() };
     match serde_json::from_str::<Text<'_>>(raw.get()) {
         Ok(text) => text.into(),
-        Err(_) => raw.get().into(),
+        Err(_) => json(raw.get()),
     }
+}
+
+/// JSON as it is sent: without the white space of a file that was written for people.
+pub(crate) fn json(text: &str) -> Arc<str> {
+    if !text.contains('\n') {
+        return text.into();
+    }
+    let (mut compact, mut quoted, mut escaped) = (String::with_capacity(text.len()), false, false);
+    for next in text.chars() {
+        if quoted || !next.is_ascii_whitespace() {
+            compact.push(next);
+        }
+        quoted ^= next == '"' && !escaped;
+        escaped = quoted && next == '\\' && !escaped;
+    }
+    compact.into()
 }
 
 /// The text and pictures of a result or a user's message; other blocks are reported as unknown.
@@ -234,4 +250,35 @@ pub(crate) fn piece(mut block: Block<'_>, session: &mut Session<'_>, place: Plac
         session.unknown(&format!("block {}", &*block.kind), place.line);
     }
     picture
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_goes_from_between_and_stays_within() {
+        let pretty = "{\n  \"a b\": [1, \"x \\\" y\\\\\" ],\n \"c\": { } }";
+        assert_eq!(&*json(pretty), r#"{"a b":[1,"x \" y\\"],"c":{}}"#);
+        assert_eq!(&*json("{ \"a\": 1 }"), "{ \"a\": 1 }");
+    }
+
+    #[test]
+    fn content_in_every_shape() {
+        for (text, texts) in [
+            ("null", &[][..]),
+            ("\"a\\n\"", &["a\n"]),
+            ("[]", &[]),
+            (r#"["a",{"type":"text","text":"b"},null]"#, &["a", "b", ""]),
+            (r#"{"type":"input_text","text":"c"}"#, &["c"]),
+        ] {
+            let found = match serde_json::from_str(text).unwrap() {
+                Content::Nothing => Vec::new(),
+                Content::Text(text) => vec![text.to_string()],
+                Content::Blocks(blocks) => blocks.iter().map(|b| b.text.as_deref().unwrap_or("").to_owned()).collect(),
+            };
+            assert_eq!(found, texts, "{text}");
+        }
+        assert!(serde_json::from_str::<Content<'_>>("5").is_err());
+    }
 }

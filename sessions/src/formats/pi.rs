@@ -8,7 +8,7 @@ use crate::{
     error::Fault,
     records::{Record, Source},
     session::{NewCall, Outcome, Piece, Session, Turn},
-    step::{CompactionKind, Place},
+    step::CompactionKind,
 };
 
 pub(crate) fn looks_like(head: &Head) -> bool {
@@ -91,7 +91,10 @@ fn one(line: Line<'_>, record: Record<'_>, entries: &[u64], session: &mut Sessio
 fn message(message: Message<'_>, record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
     let place = record.place;
     match &*message.role {
-        "user" => human(message.content, session, place),
+        "user" => {
+            let parts = pieces(message.content, session, place);
+            session.human_parts(parts, place)
+        }
         "assistant" => {
             let turn = turn(message.content, session, record)?;
             if turn.is_empty() {
@@ -103,7 +106,7 @@ fn message(message: Message<'_>, record: Record<'_>, session: &mut Session<'_>) 
             let call = message.tool_call_id.ok_or_else(|| record.lacks("a `toolResult` without `toolCallId`"))?;
             let parts = pieces(message.content, session, place);
             let tool = message.tool_name.as_deref();
-            let outcome = Outcome { call: Some(&*call), tool, failed: message.is_error, unasked: false, parts };
+            let outcome = Outcome { call: Some(&*call), tool, failed: message.is_error, parts, ..Outcome::default() };
             session.result(outcome, record.text, place)
         }
         "bashExecution" => {
@@ -144,17 +147,6 @@ fn turn(content: Content<'_>, session: &mut Session<'_>, record: Record<'_>) -> 
         }
     }
     Ok(turn)
-}
-
-/// What a person said, a block a span.
-fn human(content: Content<'_>, session: &mut Session<'_>, place: Place) -> Result<(), Fault> {
-    for piece in pieces(content, session, place) {
-        match piece {
-            Piece::Text(text) => session.human(text, place)?,
-            Piece::Picture(picture) => session.picture(picture, place)?,
-        }
-    }
-    Ok(())
 }
 
 /// A command that the person ran, as pi tells the model of it.
