@@ -134,7 +134,7 @@ impl Context {
     fn beside(&mut self, number: usize, left: u64, settings: &Settings) -> Result<Removal, Failure> {
         let all = self.live.iter().fold(0_u64, |sum, live| sum.saturating_add(live.tokens));
         // All fit in, so that none is too large to enter, and pruning brings them down to what was left.
-        let limits = Limits::of(all.saturating_mul(2).saturating_add(1_000)).trigger(left.saturating_add(1));
+        let limits = Limits::of(all.max(left).saturating_mul(2).saturating_add(1_000)).trigger(left.saturating_add(1));
         let episode = Episode::new("beside", "replay").budget(limits).trust_estimates();
         let mut window = Session::open_with(MemoryStore::new(), episode, settings.counter.clone())
             .map_err(|error| Failure::Replay(error.to_string()))?;
