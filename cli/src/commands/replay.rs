@@ -17,7 +17,7 @@ use crate::{
     failure::Failure,
     output::Output,
     replay::{
-        self, Replay, Settings,
+        self, Replay, Scratch, Settings,
         outcome::{Import, Outcome, Replayed, Told},
         script, table,
     },
@@ -102,14 +102,12 @@ fn new_store(path: &Path) -> Result<Arc<dyn Store>, Failure> {
 fn one(file: &Path, args: &ReplayArgs, settings: &Settings, kept: Option<Arc<dyn Store>>) -> Result<Replayed, Failure> {
     let unreadable = |why: String| Failure::Session { file: file.to_path_buf(), why };
     let (length, format, input) = opened(file, args.format)?;
-    // Dropped, and removed, after the store in it.
-    let scratch =
-        tempfile::tempdir().map_err(|error| Failure::Write { name: "a scratch folder".to_owned(), source: error })?;
     let (store, is_kept) = match kept {
         Some(store) => (Some(store), true),
         None if length > LARGE => {
-            let store = keepspan::store::open(scratch.path().join("replay.db"))?;
-            (Some(Arc::new(store) as Arc<dyn Store>), false)
+            let scratch =
+                Scratch::new().map_err(|source| Failure::Write { name: "a scratch file".to_owned(), source })?;
+            (Some(Arc::new(scratch) as Arc<dyn Store>), false)
         }
         None => (None, false),
     };

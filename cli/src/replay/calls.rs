@@ -61,8 +61,10 @@ impl Calls {
     }
 
     /// A call; whether it was made and succeeded before, and where.
-    pub fn made(&mut self, entry: usize, line: u64, call: &Call) -> Option<u64> {
-        let mut request = (Act::of(&call.name) != Act::Read).then(|| Request::new(line, call));
+    pub fn made(&mut self, entry: usize, line: u64, call: &Call, arguments: &Value) -> Option<u64> {
+        let signature = || Signature::of(&call.name, arguments);
+        let request = || Request { signature: signature(), line, call: call.clone(), counted: false };
+        let mut request = (Act::of(&call.name) != Act::Read).then(request);
         let before = request.as_mut().and_then(|request| self.repeats(request));
         self.open.push(Made { id: call.id.clone(), entry, request });
         before
@@ -117,12 +119,6 @@ impl Calls {
 }
 
 impl Request {
-    fn new(line: u64, call: &Call) -> Self {
-        // What is no JSON is one text.
-        let arguments = call.json().unwrap_or_else(|| Value::String(call.arguments.to_string()));
-        Self { signature: Signature::of(&call.name, &arguments), line, call: call.clone(), counted: false }
-    }
-
     fn told(&self, first_line: u64) -> Repeated {
         Repeated {
             tool: self.call.name.to_string(),

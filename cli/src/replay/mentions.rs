@@ -51,7 +51,8 @@ fn is_joint(byte: u8) -> bool {
 
 fn in_run<'t>(text: &'t str, start: usize, end: usize, found: &mut impl FnMut(&'t str)) {
     let joint = |char: char| u8::try_from(char).is_ok_and(is_joint);
-    let run = text.get(start..end).unwrap_or_default().trim_matches(joint);
+    let run = text.get(start..end).unwrap_or_default();
+    let run = run.strip_prefix("./").unwrap_or(run).trim_start_matches(['.', '-', '@']).trim_end_matches(joint);
     if !run.contains(joint) {
         let bytes = text.as_bytes();
         let quoted =
@@ -68,9 +69,9 @@ fn in_run<'t>(text: &'t str, start: usize, end: usize, found: &mut impl FnMut(&'
     run.split(joint).filter(|word| is_identifier(word)).for_each(found);
 }
 
-/// A number in JSON within JSON stands between `\"` and `\`.
+/// A text of its own is quoted too; within JSON in JSON a number stands between `"` and `\`.
 fn is_quote(byte: Option<&u8>) -> bool {
-    matches!(byte, Some(b'"' | b'\'' | b'`' | b'\\'))
+    matches!(byte, None | Some(b'"' | b'\'' | b'`' | b'\\'))
 }
 
 fn is_identifier(word: &str) -> bool {
@@ -122,7 +123,8 @@ mod tests {
             all("export const ColorValueSchema = z.union(lower_case, short_, Capital, letters)"),
             ["ColorValueSchema", "lower_case", "short_"]
         );
-        assert_eq!(all("see ./src/theme.ts, v1.22.3 and e.g. that"), ["src/theme.ts", "v1.22.3"]);
+        assert_eq!(all("see ./src/theme.ts, /a/b.rs. v1.22.3, e.g. that"), ["src/theme.ts", "/a/b.rs", "v1.22.3"]);
+        assert_eq!((all("4602305039"), all("in 4602305039")), (vec!["4602305039"], vec![]));
         assert_eq!(
             all(r#"{"reservation": "HATHAT", "item": "4602305039", "n": 4602305039}"#),
             ["HATHAT", "4602305039"]

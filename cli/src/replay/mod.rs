@@ -7,6 +7,7 @@ pub mod outcome;
 mod own;
 mod prune;
 mod run;
+mod scratch;
 pub mod script;
 mod state;
 pub mod table;
@@ -14,4 +15,5 @@ pub mod table;
 pub use self::{
     prune::name,
     run::{Replay, Settings},
+    scratch::Scratch,
 };

@@ -1,6 +1,6 @@
 //! The window's side of a replay: spans in, and out without a model.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use keepspan::{
     EvictError, FallBackError, Fallback, FellBack, LargestToolOutput, NewSpan, OldestFirst, Pass, PushError, Refusal,
@@ -57,27 +57,47 @@ pub fn name(policy: Policy) -> &'static str {
     }
 }
 
-/// Evicts whatever may leave, protected spans too, until the window takes at most `goal` tokens or nothing is left.
+/// Spans that leave in one commit.
+const TOGETHER: usize = 64;
+
+/// Evicts whatever may leave, protected spans too, until the window takes at most `goal` tokens or nothing is left. What is
+/// no larger than a pointer stays.
 ///
 /// # Errors
 /// When a pointer could not be counted, or the store failed.
 pub fn leave<St: Store>(window: &mut Session<St>, goal: u64) -> Result<Vec<Tombstone>, EvictError> {
     let pointer = window.prices().pointer;
+    let pending: HashSet<_> = window.open_calls().into_iter().map(|call| call.span).collect();
     let lanes = window.lanes().externalize().wait()?;
     let mut left = Vec::new();
     macro_rules! from {
         ($($lane:ident),*) => { $(
-            for span in lanes.$lane.resident() {
-                if lanes.utilization() <= goal {
-                    return Ok(left);
-                }
-                if lanes.$lane.tokens(span).is_none_or(|count| u64::from(count.tokens()) <= pointer) {
-                    continue;
-                }
-                match lanes.$lane.evict(span).wait() {
+            let large = |span: &SpanId| lanes.$lane.tokens(*span).is_some_and(|count| u64::from(count.tokens()) > pointer);
+            let spans: Vec<_> = lanes.$lane.resident().into_iter().filter(|span| large(span) && !pending.contains(span)).collect();
+            let mut rest = spans.as_slice();
+            while lanes.utilization() > goal && !rest.is_empty() {
+                // No more than has to leave, and what left with another is not there any more.
+                let mut sum = lanes.utilization().saturating_sub(goal);
+                let enough = |span: &SpanId| {
+                    sum = sum.saturating_sub(lanes.$lane.tokens(*span).map_or(0, |count| count.tokens().into()));
+                    sum == 0
+                };
+                let most = rest.iter().position(enough).map_or(rest.len(), |at| at.saturating_add(1)).min(TOGETHER);
+                let (now, later) = rest.split_at_checked(most).unwrap_or((rest, &[]));
+                rest = later;
+                let now: Vec<_> = now.iter().copied().filter(|span| lanes.$lane.content(*span).is_some()).collect();
+                match lanes.$lane.evict(now.as_slice()).wait() {
                     Ok(tombstones) => left.extend(tombstones),
-                    // It left with another, or its exchange waits for a result.
-                    Err(EvictError::Selection(_)) => {}
+                    // The exchange of one of them waits for a result, or none is there any more.
+                    Err(EvictError::Selection(_)) => {
+                        for span in now {
+                            match lanes.$lane.evict(span).wait() {
+                                Ok(tombstones) => left.extend(tombstones),
+                                Err(EvictError::Selection(_)) => {}
+                                Err(error) => return Err(error),
+                            }
+                        }
+                    }
                     Err(error) => return Err(error),
                 }
             }

@@ -12,6 +12,7 @@ use keepspan::{
     tool::Answer,
 };
 use keepspan_sessions::{Conversation as Begun, Entry, EntryKind, Place, Step};
+use serde_json::Value;
 
 use super::{
     calls::Calls,
@@ -218,8 +219,10 @@ impl<'a> Running<'a> {
         }
         self.speaking = speaks;
         for call in &entry.calls {
-            self.mentions(&call.arguments, &call.name, entry.place.line);
-            if let Some(first) = self.calls.made(at, entry.place.line, call) {
+            // What is no JSON is one text.
+            let arguments = call.json().unwrap_or_else(|| Value::String(call.arguments.to_string()));
+            self.mentions(&arguments, &call.name, entry.place.line);
+            if let Some(first) = self.calls.made(at, entry.place.line, call, &arguments) {
                 let what = format!("`{}` again, as in line {first}, where it succeeded", call.name);
                 self.mark(MarkKind::Repeated, what);
             }
@@ -377,10 +380,12 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Nothing may leave, so it is not tried again before half of what the trigger leaves free has entered.
+    /// Nothing may leave, so it is not tried again before half of what the trigger leaves free has entered; and, of a window
+    /// that is far too large, not before an eighth of it has.
     fn idle(&mut self) {
         let (budget, request) = (self.settings.budget, self.request());
-        self.idle_until = request.saturating_add(budget.limit().saturating_sub(budget.trigger()) / 2);
+        let free = budget.limit().saturating_sub(budget.trigger());
+        self.idle_until = request.saturating_add((free / 2).max(request / 8));
     }
 
     fn evicted(&mut self, gone: &[Tombstone]) {
@@ -396,7 +401,7 @@ impl<'a> Running<'a> {
     }
 
     /// What a call mentions, and where that was seen last.
-    fn mentions(&mut self, arguments: &str, tool: &str, line: u64) {
+    fn mentions(&mut self, arguments: &Value, tool: &str, line: u64) {
         let (act, now) = (Act::of(tool), self.out.tokens);
         let (mut farthest, mut dropped) = (None::<u64>, false);
         let mut gone: Option<(u64, usize, &str)> = None;
