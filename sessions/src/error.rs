@@ -33,7 +33,7 @@ pub enum ReadError<E = Infallible> {
         line: u64,
     },
     /// A record of a known kind lacks what it must have, so leaving it out would change what the session says.
-    #[error("line {line}, byte {offset}: {what}; mend the record, or name another format with `--format` or `Format`")]
+    #[error("line {line}, byte {offset}: {what}; mend the record, or name another format")]
     Record {
         /// The line, from 1.
         line: u64,

@@ -32,7 +32,7 @@ pub enum Format {
     TauBench,
     /// Results of tau2-bench.
     Tau2,
-    /// An Inspect evaluation log, as JSON.
+    /// An Inspect evaluation log, as JSON. A sample whose texts are attachments is held until its end.
     Inspect,
     /// SWE-agent trajectories as published by Nebius.
     Nebius,

@@ -50,8 +50,8 @@ pub use self::{
     step::{Call, Compaction, CompactionKind, Conversation, Entry, EntryKind, Place, Step},
 };
 
-/// Reads a file of sessions and gives `step` each of its steps. Memory is that of the largest record, and of the ids of one
-/// conversation's calls.
+/// Reads a file of sessions and gives `step` each of its steps. Memory is that of the largest record, the ids of one
+/// conversation's calls, and some bytes a record where a format names records or repeats them.
 ///
 /// # Errors
 /// The input fails, the file is not of the format or damaged where that cannot be skipped, or `step` refuses. Steps given
@@ -85,6 +85,7 @@ pub fn read<R: BufRead, E>(
 
 fn run(input: &mut dyn BufRead, format: Format, step: &mut dyn FnMut(Step) -> bool) -> Result<Report, Fault> {
     let mut source = Source::new(input);
+    source.skip_mark()?;
     let mut session = Session::new(step);
     formats::read(format)(&mut source, &mut session)?;
     let mut report = session.finish();

@@ -17,6 +17,9 @@ use crate::{
     step::Place,
 };
 
+/// Bytes of a first record that are held to see whether another follows it.
+const MAX_FIRST: usize = 4 << 20;
+
 /// The input, and how far it was read.
 pub(crate) struct Source<'r> {
     input: &'r mut dyn BufRead,
@@ -42,6 +45,16 @@ impl<'r> Source<'r> {
         }
     }
 
+    /// Passes a byte order mark, which is no part of the text.
+    pub(crate) fn skip_mark(&mut self) -> Result<(), Fault> {
+        const MARK: &[u8] = b"\xef\xbb\xbf";
+        while self.rest().len() < MARK.len() && self.fill()? {}
+        if self.rest().starts_with(MARK) {
+            self.pass(MARK.len());
+        }
+        Ok(())
+    }
+
     /// What was read and is not done with.
     fn rest(&self) -> &[u8] {
         self.buffer.get(self.at..).unwrap_or_default()
@@ -58,8 +71,19 @@ impl<'r> Source<'r> {
 
     /// The beginning of what is left, which stays to be read.
     pub(crate) fn head(&mut self) -> Result<Head, Fault> {
-        while self.rest().len() < MAX_HEAD && self.fill()? {}
-        Ok(Head::new(self.rest(), None))
+        let mut first = Skim::default();
+        let mut end = None;
+        while end.is_none() && self.rest().len() < MAX_FIRST || self.rest().len() < MAX_HEAD {
+            end = end.or_else(|| first.end(self.rest(), false));
+            if !self.fill()? {
+                break;
+            }
+        }
+        let mut head = Head::new(self.rest(), None);
+        let after = end.or_else(|| first.end(self.rest(), true)).and_then(|end| self.rest().get(end..));
+        head.lines |=
+            self.rest().starts_with(b"{") && after.is_some_and(|rest| rest.trim_ascii_start().starts_with(b"{"));
+        Ok(head)
     }
 
     /// Reads more; `false` at the end of the input.
@@ -113,7 +137,6 @@ impl<'r> Source<'r> {
     }
 
     /// Every line, without its line end: for formats that are no JSON.
-    #[allow(dead_code, reason = "for the text formats")]
     pub(crate) fn each_text_line(
         &mut self,
         session: &mut Session<'_>,

@@ -114,6 +114,18 @@ pub enum RepairKind {
         /// What is there instead.
         what: String,
     },
+    /// Something that stands before the messages in the session, and after them in the file.
+    #[error("{what} comes after the messages it belongs before: a reader that does not look back gives it late")]
+    Late {
+        /// What.
+        what: &'static str,
+    },
+    /// Text that the file keeps elsewhere, and does not have there.
+    #[error("`{what}` is not in the file: the reference stands for the text")]
+    NoText {
+        /// The reference.
+        what: String,
+    },
     /// A kind of record or part that this reader does not know.
     #[error("skipped: {count} of the unknown kind `{kind}`, the first of them here")]
     UnknownRecord {
@@ -151,6 +163,8 @@ impl RepairKind {
             Self::NoId { .. } => "no-id",
             Self::EmptyResult => "empty-result",
             Self::NoPicture { .. } => "no-picture",
+            Self::Late { .. } => "late",
+            Self::NoText { .. } => "no-text",
             Self::UnknownRecord { .. } => "unknown-record",
             Self::MoreUnknown { .. } => "more-unknown",
             Self::Ambiguous { .. } => "ambiguous",

@@ -59,6 +59,11 @@ impl<'s> Session<'s> {
         self.give(Step::Begins(Conversation { name, number, place }))
     }
 
+    /// Begins a conversation where none has begun: not every file says so.
+    fn begun_by(&mut self, place: Place) -> Result<(), Fault> {
+        if self.begun { Ok(()) } else { self.begin(None, place) }
+    }
+
     /// Whether a conversation has begun.
     pub(crate) fn has_begun(&self) -> bool {
         self.begun
@@ -118,9 +123,7 @@ impl<'s> Session<'s> {
     }
 
     fn entry(&mut self, entry: Entry) -> Result<(), Fault> {
-        if !self.begun {
-            self.begin(None, entry.place)?;
-        }
+        self.begun_by(entry.place)?;
         if !matches!(entry.kind, EntryKind::Model | EntryKind::Thinking) {
             self.run = None;
         }
@@ -205,6 +208,7 @@ impl<'s> Session<'s> {
     }
 
     fn part(&mut self, part: Part, label: Option<&Arc<str>>, place: Place) -> Result<(), Fault> {
+        self.begun_by(place)?;
         let mut calls = Vec::with_capacity(part.calls.len());
         for call in part.calls {
             let id = match call.id {
@@ -237,20 +241,14 @@ impl<'s> Session<'s> {
     }
 
     /// An id for a call of a format that has no ids: nothing to report.
-    #[allow(dead_code, reason = "for the formats without ids")]
     pub(crate) fn mint_id(&mut self) -> Arc<str> {
         self.pairing.mint()
-    }
-
-    /// The oldest call without a result, of `tool` where one is given.
-    #[allow(dead_code, reason = "for the formats without ids")]
-    pub(crate) fn oldest_open(&self, tool: Option<&str>) -> Option<Arc<str>> {
-        self.pairing.oldest(tool)
     }
 
     /// A tool's result: one span a part, all but the last of them interim. `raw` is its record, which stands in for text
     /// where there is none.
     pub(crate) fn result(&mut self, outcome: Outcome<'_>, raw: &str, place: Place) -> Result<(), Fault> {
+        self.begun_by(place)?;
         let Outcome { call, tool, failed, unasked, by_name, mut parts } = outcome;
         parts.retain(|part| !matches!(part, Piece::Text(text) if text.is_empty()));
         if parts.is_empty() {
@@ -271,7 +269,7 @@ impl<'s> Session<'s> {
                         self.repair(place.line, RepairKind::NoId { call: id.to_string() });
                         id
                     }
-                    None => self.mint(place),
+                    None => self.pairing.mint(),
                 }
             }
         };
@@ -319,9 +317,7 @@ impl<'s> Session<'s> {
         (tokens_before, tokens_saved): (Option<u64>, Option<u64>),
         place: Place,
     ) -> Result<(), Fault> {
-        if !self.begun {
-            self.begin(None, place)?;
-        }
+        self.begun_by(place)?;
         self.report.compactions = self.report.compactions.saturating_add(1);
         self.give(Step::Compacted(Compaction { kind, tokens_before, tokens_saved, place }))
     }
@@ -399,7 +395,6 @@ impl Turn {
     }
 
     /// Text that has calls in it, in prose.
-    #[allow(dead_code, reason = "for the formats without ids")]
     pub(crate) fn say_with(&mut self, text: impl Into<Arc<str>>, calls: Vec<NewCall>) {
         self.parts.push(Part { text: text.into(), calls, adjacent: true, ..Part::default() });
     }

@@ -139,5 +139,7 @@ pub enum CompactionKind {
     Replaced {
         /// Their texts.
         texts: Vec<Arc<str>>,
+        /// A summary that is recorded beside them.
+        summary: Option<Arc<str>>,
     },
 }

@@ -122,7 +122,7 @@ pub(crate) struct Block<'a> {
     pub(crate) kind: Text<'a>,
     #[serde(borrow)]
     pub(crate) text: Option<Text<'a>>,
-    #[serde(borrow)]
+    #[serde(borrow, alias = "reasoning")]
     pub(crate) thinking: Option<Text<'a>>,
     #[serde(borrow, alias = "thinkingSignature")]
     pub(crate) signature: Option<Text<'a>>,
@@ -253,6 +253,7 @@ pub(crate) fn piece(mut block: Block<'_>, session: &mut Session<'_>, place: Plac
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

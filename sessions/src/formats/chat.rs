@@ -4,13 +4,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    blocks::{Content, Text, arguments, pieces},
+    blocks::{Block, Content, Text, arguments, pieces},
     wire::{self, Shape},
 };
 use crate::{
     detect::Head,
     error::Fault,
-    records::{Record, Source},
+    records::{Record, Source, parse},
     session::{NewCall, Outcome, Piece, Session, Turn},
 };
 
@@ -35,12 +35,18 @@ pub(crate) struct Message<'a> {
     pub(crate) role: Text<'a>,
     #[serde(borrow, default)]
     pub(crate) content: Content<'a>,
-    #[serde(borrow, alias = "reasoning")]
+    #[serde(borrow)]
     reasoning_content: Option<Text<'a>>,
+    /// What some vendors call it, beside the other or in its place; text, or something of their own.
+    #[serde(borrow)]
+    reasoning: Option<&'a RawValue>,
+    /// The same reasoning, signed.
+    #[serde(borrow)]
+    thinking_blocks: Option<Vec<Block<'a>>>,
     #[serde(borrow)]
     refusal: Option<Text<'a>>,
     #[serde(borrow)]
-    tool_calls: Option<Vec<ToolCall<'a>>>,
+    pub(crate) tool_calls: Option<Vec<ToolCall<'a>>>,
     #[serde(borrow)]
     function_call: Option<Function<'a>>,
     #[serde(borrow)]
@@ -49,12 +55,19 @@ pub(crate) struct Message<'a> {
     pub(crate) name: Option<Text<'a>>,
 }
 
+/// A call: `function` holds the tool and the arguments, or is the tool, or both stand in the call itself.
 #[derive(Deserialize)]
-struct ToolCall<'a> {
+pub(crate) struct ToolCall<'a> {
     #[serde(borrow)]
     id: Option<Text<'a>>,
-    #[serde(borrow, alias = "custom")]
-    function: Function<'a>,
+    #[serde(borrow)]
+    function: Option<&'a RawValue>,
+    #[serde(borrow)]
+    custom: Option<&'a RawValue>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -63,6 +76,27 @@ struct Function<'a> {
     name: Text<'a>,
     #[serde(borrow, alias = "input")]
     arguments: Option<&'a RawValue>,
+}
+
+impl Message<'_> {
+    /// Whether it makes calls.
+    pub(crate) fn calls(&self) -> bool {
+        self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty())
+    }
+}
+
+impl ToolCall<'_> {
+    fn call(self, record: Record<'_>) -> Result<NewCall, Fault> {
+        let function = match (self.function.or(self.custom), self.name) {
+            (None, Some(name)) => Function { name, arguments: self.arguments },
+            (None, None) => return Err(record.lacks("a call without a name")),
+            (Some(function), _) => match serde_json::from_str(function.get()) {
+                Ok(name) => Function { name, arguments: self.arguments },
+                Err(_) => parse(function.get(), "the `function` of a call", record.place)?,
+            },
+        };
+        Ok(NewCall::new(self.id.as_deref(), function.name, arguments(function.arguments)))
+    }
 }
 
 fn is_model(record: Record<'_>) -> bool {
@@ -103,6 +137,9 @@ pub(crate) fn message(
         }
         "assistant" => {
             let turn = turn(message, record, session)?;
+            if turn.is_empty() {
+                session.left_out("empty turn");
+            }
             session.turn(turn, place)
         }
         "tool" | "function" => {
@@ -119,21 +156,22 @@ pub(crate) fn message(
 
 fn turn(message: Message<'_>, record: Record<'_>, session: &mut Session<'_>) -> Result<Turn, Fault> {
     let mut turn = Turn::default();
-    if let Some(reasoning) = message.reasoning_content {
-        turn.think(reasoning, false);
+    let reasoning = message.reasoning.and_then(|reasoning| serde_json::from_str(reasoning.get()).ok());
+    match (message.thinking_blocks.filter(|blocks| !blocks.is_empty()), message.reasoning_content.or(reasoning)) {
+        (Some(blocks), _) => blocks.into_iter().for_each(|block| say(block, &mut turn, session, record)),
+        (None, Some(reasoning)) => turn.think(reasoning, false),
+        (None, None) => {}
     }
-    for piece in pieces(message.content, session, record.place) {
-        match piece {
-            Piece::Text(text) => turn.say(text),
-            Piece::Picture(_) => session.unknown("picture of the model", record.place.line),
-        }
+    match message.content {
+        Content::Nothing => {}
+        Content::Text(text) => turn.say(text),
+        Content::Blocks(blocks) => blocks.into_iter().for_each(|block| say(block, &mut turn, session, record)),
     }
     if let Some(refusal) = message.refusal {
         turn.say(refusal);
     }
     for call in message.tool_calls.into_iter().flatten() {
-        let Function { name, arguments: given } = call.function;
-        turn.call(NewCall::new(call.id.as_deref(), name, arguments(given)));
+        turn.call(call.call(record)?);
     }
     if let Some(Function { name, arguments: given }) = message.function_call {
         turn.call(NewCall::new(None, name, arguments(given)));
@@ -141,10 +179,24 @@ fn turn(message: Message<'_>, record: Record<'_>, session: &mut Session<'_>) -> 
     Ok(turn)
 }
 
+/// A block of what the model says.
+fn say(mut block: Block<'_>, turn: &mut Turn, session: &mut Session<'_>, record: Record<'_>) {
+    if let Some(text) = block.plain() {
+        turn.say(text);
+    } else if let Some(thinking) = block.thinking {
+        let sealed = block.signature.is_some_and(|signature| !signature.is_empty());
+        turn.think(thinking, sealed);
+    } else if let ("redacted_thinking", Some(data)) = (&*block.kind, block.data) {
+        turn.think(data, true);
+    } else {
+        session.unknown(&format!("block {}", &*block.kind), record.place.line);
+    }
+}
+
 #[derive(Deserialize)]
 struct Response<'a> {
-    #[serde(borrow, default)]
-    choices: Vec<Choice<'a>>,
+    #[serde(borrow)]
+    choices: Option<Vec<Choice<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -155,7 +207,7 @@ struct Choice<'a> {
 
 fn response(record: Record<'_>, session: &mut Session<'_>) -> Result<bool, Fault> {
     let response: Response<'_> = record.parse("a chat response")?;
-    let Some(choice) = response.choices.first() else { return Ok(false) };
+    let Some(choice) = response.choices.iter().flatten().next() else { return Ok(false) };
     message_of(record.part(choice.message), session)?;
     Ok(true)
 }

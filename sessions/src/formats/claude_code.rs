@@ -93,8 +93,8 @@ struct Compact {
 struct Microcompact<'a> {
     pre_tokens: Option<u64>,
     tokens_saved: Option<u64>,
-    #[serde(borrow, default)]
-    compacted_tool_ids: Vec<Text<'a>>,
+    #[serde(borrow)]
+    compacted_tool_ids: Option<Vec<Text<'a>>>,
 }
 
 #[derive(Default)]
@@ -155,7 +155,7 @@ impl Reader {
                 let cleared = line
                     .microcompact_metadata
                     .ok_or_else(|| record.lacks("a `microcompact_boundary` without `microcompactMetadata`"))?;
-                let calls = cleared.compacted_tool_ids.into_iter().map(Arc::from).collect();
+                let calls = cleared.compacted_tool_ids.into_iter().flatten().map(Arc::from).collect();
                 let tokens = (cleared.pre_tokens, cleared.tokens_saved);
                 session.compacted(CompactionKind::Cleared { calls }, tokens, record.place)?;
             }

@@ -164,11 +164,12 @@ fn item(record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
 
 fn compacted(record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
     let compacted: Compacted<'_> = record.parse("`compacted`")?;
+    let summary = compacted.message.filter(|text| !text.is_empty()).map(Arc::from);
     match compacted.replacement_history {
-        Some(history) => responses::replaced(record.part(history).elements()?, session, record),
+        Some(history) => responses::replaced(record.part(history).elements()?, summary, session, record),
         None => {
-            let text = compacted.message.filter(|text| !text.is_empty()).map(Arc::from);
-            session.compacted(CompactionKind::Summary { text, kept_from: None }, (None, None), record.place)
+            let kind = CompactionKind::Summary { text: summary, kept_from: None };
+            session.compacted(kind, (None, None), record.place)
         }
     }
 }

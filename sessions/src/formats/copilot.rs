@@ -37,8 +37,8 @@ struct Message<'a> {
     reasoning_text: Option<Text<'a>>,
     #[serde(borrow)]
     reasoning_opaque: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    tool_requests: Vec<Request<'a>>,
+    #[serde(borrow)]
+    tool_requests: Option<Vec<Request<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -135,7 +135,7 @@ fn assistant(message: Message<'_>, record: Record<'_>, session: &mut Session<'_>
             turn.say(text);
         }
     }
-    for request in message.tool_requests {
+    for request in message.tool_requests.into_iter().flatten() {
         turn.call(NewCall::new(request.tool_call_id.as_deref(), request.name, arguments(request.arguments)));
     }
     session.turn(turn, record.place)

@@ -35,8 +35,8 @@ pub(crate) fn read(source: &mut Source<'_>, session: &mut Session<'_>) -> Result
 pub(crate) struct Contents<'a> {
     #[serde(borrow)]
     role: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    parts: Vec<Part<'a>>,
+    #[serde(borrow)]
+    parts: Option<Vec<Part<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -44,8 +44,7 @@ pub(crate) struct Contents<'a> {
 pub(crate) struct Part<'a> {
     #[serde(borrow)]
     pub(crate) text: Option<Text<'a>>,
-    #[serde(default)]
-    thought: bool,
+    thought: Option<bool>,
     #[serde(borrow, alias = "thought_signature")]
     thought_signature: Option<Text<'a>>,
     #[serde(borrow, alias = "function_call")]
@@ -120,7 +119,12 @@ fn system_text(record: Record<'_>, session: &mut Session<'_>) -> Result<(), Faul
         return session.system(text, record.place);
     }
     let contents: Contents<'_> = record.parse("a system instruction")?;
-    contents.parts.into_iter().filter_map(|part| part.text).try_for_each(|text| session.system(text, record.place))
+    contents
+        .parts
+        .into_iter()
+        .flatten()
+        .filter_map(|part| part.text)
+        .try_for_each(|text| session.system(text, record.place))
 }
 
 fn content(record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
@@ -131,7 +135,7 @@ fn content(record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
     let contents: Contents<'_> = record.parse("a Gemini content")?;
     let is_model = contents.role.as_ref().is_some_and(|role| &**role == "model");
     let mut turn = Turn::default();
-    for part in contents.parts {
+    for part in contents.parts.into_iter().flatten() {
         if let Some(response) = part.function_response {
             session.turn(std::mem::take(&mut turn), record.place)?;
             answer(response, record, session)?;
@@ -158,8 +162,8 @@ fn say(turn: &mut Turn, part: Part<'_>, record: Record<'_>, session: &mut Sessio
         turn.call(NewCall::new(None, "code_execution", json(code.get())));
     } else if let Some(text) = part.text {
         match part.thought {
-            true => turn.think(text, sealed),
-            false => turn.say(text),
+            Some(true) => turn.think(text, sealed),
+            _ => turn.say(text),
         }
     } else {
         session.unknown("part of the model", record.place.line);
@@ -203,8 +207,8 @@ pub(crate) fn is_error(response: &RawValue) -> bool {
 
 #[derive(Deserialize)]
 struct Response<'a> {
-    #[serde(borrow, default)]
-    candidates: Vec<Candidate<'a>>,
+    #[serde(borrow)]
+    candidates: Option<Vec<Candidate<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -215,7 +219,9 @@ struct Candidate<'a> {
 
 fn response(record: Record<'_>, session: &mut Session<'_>) -> Result<bool, Fault> {
     let response: Response<'_> = record.parse("a Gemini response")?;
-    let Some(said) = response.candidates.first().and_then(|candidate| candidate.content) else { return Ok(false) };
+    let Some(said) = response.candidates.iter().flatten().next().and_then(|candidate| candidate.content) else {
+        return Ok(false);
+    };
     content(record.part(said), session)?;
     Ok(true)
 }

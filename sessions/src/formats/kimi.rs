@@ -61,8 +61,8 @@ struct Message<'a> {
     role: Text<'a>,
     #[serde(borrow, default)]
     content: Content<'a>,
-    #[serde(borrow, default)]
-    tool_calls: Vec<Call<'a>>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<Call<'a>>>,
     #[serde(borrow)]
     tool_call_id: Option<Text<'a>>,
     #[serde(borrow)]
@@ -79,7 +79,7 @@ struct Origin<'a> {
 struct Call<'a> {
     #[serde(borrow)]
     id: Option<Text<'a>>,
-    #[serde(borrow, alias = "function")]
+    #[serde(borrow)]
     name: Text<'a>,
     #[serde(borrow, alias = "args")]
     arguments: Option<&'a RawValue>,
@@ -181,7 +181,7 @@ fn message(message: Message<'_>, record: Record<'_>, session: &mut Session<'_>) 
                     turn.say(text);
                 }
             }
-            for call in message.tool_calls {
+            for call in message.tool_calls.into_iter().flatten() {
                 turn.call(NewCall::new(call.id.as_deref(), call.name, arguments(call.arguments)));
             }
             session.turn(turn, place)

@@ -21,17 +21,20 @@ mod nebius;
 mod openhands;
 mod openhands_log;
 mod pi;
+mod prose;
 mod responses;
 mod swe_agent;
 mod swe_smith;
 mod tau2;
 mod tau_bench;
+mod walk;
 mod wire;
 
+type LooksLike = fn(&Head) -> bool;
 type Read = fn(&mut Source<'_>, &mut Session<'_>) -> Result<(), Fault>;
 
 /// In the order in which they are asked: the peculiar before the common.
-pub(crate) const LOOKS_LIKE: &[(Format, fn(&Head) -> bool)] = &[
+pub(crate) const LOOKS_LIKE: &[(Format, LooksLike)] = &[
     (Format::ClaudeCode, claude_code::looks_like),
     (Format::Pi, pi::looks_like),
     (Format::Codex, codex::looks_like),
@@ -80,8 +83,4 @@ pub(crate) fn read(format: Format) -> Read {
         Format::Anthropic => anthropic::read,
         Format::Gemini => gemini::read,
     }
-}
-
-fn not_yet(source: &mut Source<'_>, _: &mut Session<'_>) -> Result<(), Fault> {
-    Err(crate::records::lacks(source.place(), "this format is not supported yet"))
 }

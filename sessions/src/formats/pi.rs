@@ -43,15 +43,13 @@ struct Message<'a> {
     tool_call_id: Option<Text<'a>>,
     #[serde(borrow)]
     tool_name: Option<Text<'a>>,
-    #[serde(default)]
-    is_error: bool,
+    is_error: Option<bool>,
     #[serde(borrow)]
     command: Option<Text<'a>>,
     #[serde(borrow)]
     output: Option<Text<'a>>,
     exit_code: Option<i64>,
-    #[serde(default)]
-    cancelled: bool,
+    cancelled: Option<bool>,
     #[serde(borrow)]
     full_output_path: Option<Text<'a>>,
 }
@@ -106,7 +104,13 @@ fn message(message: Message<'_>, record: Record<'_>, session: &mut Session<'_>) 
             let call = message.tool_call_id.ok_or_else(|| record.lacks("a `toolResult` without `toolCallId`"))?;
             let parts = pieces(message.content, session, place);
             let tool = message.tool_name.as_deref();
-            let outcome = Outcome { call: Some(&*call), tool, failed: message.is_error, parts, ..Outcome::default() };
+            let outcome = Outcome {
+                call: Some(&*call),
+                tool,
+                failed: message.is_error == Some(true),
+                parts,
+                ..Outcome::default()
+            };
             session.result(outcome, record.text, place)
         }
         "bashExecution" => {
@@ -159,7 +163,7 @@ fn shell(message: &Message<'_>) -> String {
         None => text.push_str("(no output)"),
     }
     match message.exit_code {
-        _ if message.cancelled => text.push_str("\n\n(command cancelled)"),
+        _ if message.cancelled == Some(true) => text.push_str("\n\n(command cancelled)"),
         Some(code) if code != 0 => text.push_str(&format!("\n\nCommand exited with code {code}")),
         _ => {}
     }

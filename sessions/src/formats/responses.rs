@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    blocks::{Block, Content, Text, arguments, json, pieces},
+    blocks::{Content, Text, arguments, json, pieces},
     wire::{self, Shape},
 };
 use crate::{
@@ -52,7 +52,7 @@ pub(crate) struct Item<'a> {
     #[serde(borrow)]
     content: Content<'a>,
     #[serde(borrow)]
-    summary: Vec<Block<'a>>,
+    summary: Content<'a>,
     #[serde(borrow)]
     encrypted_content: Option<Text<'a>>,
     #[serde(borrow)]
@@ -212,11 +212,9 @@ fn message(item: Item<'_>, record: Record<'_>, session: &mut Session<'_>) -> Res
 fn reasoning(item: Item<'_>, session: &mut Session<'_>, record: Record<'_>) -> Turn {
     let sealed = item.encrypted_content.as_ref().is_some_and(|sealed| !sealed.is_empty());
     let mut turn = Turn::default();
-    for piece in pieces(Content::Blocks(item.summary), session, record.place).into_iter().chain(pieces(
-        item.content,
-        session,
-        record.place,
-    )) {
+    for piece in
+        pieces(item.summary, session, record.place).into_iter().chain(pieces(item.content, session, record.place))
+    {
         if let Piece::Text(text) = piece {
             turn.think(text, sealed);
         }
@@ -260,31 +258,37 @@ fn hosted(item: Item<'_>, record: Record<'_>, session: &mut Session<'_>) -> Resu
 
 #[derive(Deserialize)]
 struct Response<'a> {
-    #[serde(borrow, default)]
-    output: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    output: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
     object: Option<Text<'a>>,
 }
 
 fn response(record: Record<'_>, session: &mut Session<'_>) -> Result<bool, Fault> {
     let response: Response<'_> = record.parse("a response")?;
+    let output = response.output.unwrap_or_default();
     if response.object.as_deref() == Some("response.compaction") {
-        let items = response.output.iter().map(|item| record.part(item)).collect();
-        replaced(items, session, record)?;
+        let items = output.iter().map(|item| record.part(item)).collect();
+        replaced(items, None, session, record)?;
         return Ok(true);
     }
-    for item in &response.output {
+    for item in &output {
         any_item(record.part(item), session)?;
     }
-    Ok(!response.output.is_empty())
+    Ok(!output.is_empty())
 }
 
 /// These items took the place of all that stood before.
-pub(crate) fn replaced(items: Vec<Record<'_>>, session: &mut Session<'_>, record: Record<'_>) -> Result<(), Fault> {
+pub(crate) fn replaced(
+    items: Vec<Record<'_>>,
+    summary: Option<Arc<str>>,
+    session: &mut Session<'_>,
+    record: Record<'_>,
+) -> Result<(), Fault> {
     let mut texts = Vec::new();
     for record in items {
         let item: Item<'_> = record.parse("an item of a compaction")?;
         texts.extend(item.texts(session, record));
     }
-    session.compacted(CompactionKind::Replaced { texts }, (None, None), record.place)
+    session.compacted(CompactionKind::Replaced { texts, summary }, (None, None), record.place)
 }

@@ -17,6 +17,7 @@ use super::blocks::Text;
 use crate::{
     error::Fault,
     records::{Document, Record, Source},
+    report::RepairKind,
     session::Session,
 };
 
@@ -123,6 +124,8 @@ fn is_item(outer: &Outer<'_>) -> bool {
 /// The items of a conversation that were given, so that those which a later request repeats are not given again.
 #[derive(Default)]
 struct Given {
+    /// Whether requests can repeat items: in exchanges, and in no others.
+    repeats: bool,
     /// How many of each were given, and seen in the request at hand.
     counts: HashMap<u64, (u64, u64)>,
     /// Whether a response was given, whose echo the next request begins its new part with.
@@ -136,6 +139,9 @@ impl Given {
 
     /// Whether an item is new.
     fn is_new(&mut self, record: Record<'_>) -> bool {
+        if !self.repeats {
+            return true;
+        }
         let Ok(Meaning(hash)) = serde_json::from_str(record.text) else { return true };
         let (given, seen) = self.counts.entry(hash).or_default();
         *seen = seen.saturating_add(1);
@@ -153,19 +159,21 @@ pub(crate) fn read(source: &mut Source<'_>, session: &mut Session<'_>, shape: &S
     if head.lines {
         return source.each_record(session, |record, session| reader.element(record, session));
     }
-    let mut document = Document::new(source);
-    if document.at_array()? {
-        document.array()?;
-        while document.element()? {
-            let record = document.value()?;
-            reader.element(record, session)?;
+    let (mut document, mut first) = (Document::new(source), true);
+    while document.more()? {
+        if document.at_array()? {
+            document.array()?;
+            while document.element()? {
+                let record = document.value()?;
+                reader.element(record, session)?;
+            }
+        } else {
+            if !std::mem::take(&mut first) {
+                let place = document.place()?;
+                session.begin(None, place)?;
+            }
+            reader.object(&mut document, session)?;
         }
-    } else {
-        reader.object(&mut document, session)?;
-    }
-    if document.more()? {
-        let place = document.place()?;
-        session.unknown("a second document", place.line);
     }
     Ok(())
 }
@@ -194,6 +202,9 @@ impl Reader<'_> {
                 }
                 key if is_system(key, self.shape) => {
                     let record = document.value()?;
+                    if session.entries() > 0 {
+                        session.repair(record.place.line, RepairKind::Late { what: "the system prompt" });
+                    }
                     (self.shape.system_text)(record, session)?;
                 }
                 "request" | "body" => {
@@ -262,12 +273,12 @@ impl Reader<'_> {
             }
         };
         if outer.request.is_some() {
-            return self.exchange(record, session);
+            return self.exchanged(outer, record, session);
         }
         if outer.items(self.shape).is_some() {
             self.given = Given::default();
             session.begin(outer.name().as_deref(), record.place)?;
-            return self.body(record, session);
+            return self.request(outer, record, session);
         }
         if outer.is_response(self.shape) {
             return self.answer(record, session);
@@ -276,7 +287,11 @@ impl Reader<'_> {
     }
 
     fn exchange(&mut self, record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
-        let outer: Outer<'_> = record.parse("an exchange")?;
+        self.exchanged(record.parse("an exchange")?, record, session)
+    }
+
+    fn exchanged(&mut self, outer: Outer<'_>, record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
+        self.given.repeats = true;
         let request = outer.request.ok_or_else(|| record.lacks("an exchange without `request`"))?;
         self.body(record.part(request), session)?;
         match outer.response {
@@ -286,7 +301,10 @@ impl Reader<'_> {
     }
 
     fn body(&mut self, record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
-        let outer: Outer<'_> = record.parse("a request")?;
+        self.request(record.parse("a request")?, record, session)
+    }
+
+    fn request(&mut self, outer: Outer<'_>, record: Record<'_>, session: &mut Session<'_>) -> Result<(), Fault> {
         if let (Some(body), None) = (outer.body, outer.items(self.shape)) {
             return self.body(record.part(body), session);
         }
