@@ -327,3 +327,108 @@ fn help_has_examples() -> Outcome {
     );
     Ok(())
 }
+
+/// The recorded sessions; says so where there are none.
+fn corpus() -> Option<PathBuf> {
+    let corpus = std::env::var_os("KEEPSPAN_CORPUS").map(PathBuf::from);
+    if corpus.is_none() {
+        eprintln!("SKIPPED: KEEPSPAN_CORPUS is not set");
+    }
+    corpus
+}
+
+fn recorded(corpus: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for folder in fs::read_dir(corpus)? {
+        let folder = folder?.path();
+        if !folder.is_dir() || folder.ends_with("licences") {
+            continue;
+        }
+        for file in fs::read_dir(folder)? {
+            files.push(file?.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[test]
+fn every_recorded_session_comes_back_whole() -> Outcome {
+    let Some(corpus) = corpus() else { return Ok(()) };
+    let files = recorded(&corpus)?;
+    assert!(files.len() >= 33, "{files:?}");
+    for policy in ["oldest", "largest", "superseded"] {
+        let mut evicted = 0;
+        for file in &files {
+            let total = replayed(&[path(file), "--budget", "8000", "--policy", policy])?["total"].take();
+            let kept = &total["keepspan"];
+            assert_eq!((&kept["recalled"], &kept["changed"]), (&kept["evicted"], &json!(0)), "{file:?}: {kept}");
+            assert!(kept["sent"].as_u64() <= total["full"]["sent"].as_u64(), "{file:?}: {kept}");
+            evicted += kept["evicted"].as_u64().unwrap_or_default();
+        }
+        assert!(evicted > 1_000, "{policy}: {evicted}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_long_session_needs_what_was_read_long_before() -> Outcome {
+    let Some(corpus) = corpus() else { return Ok(()) };
+    let told = replayed(&[path(&corpus.join("pi/large-session.jsonl"))])?;
+    assert_eq!((&told["import"]["calls"], &told["import"]["repairs"]["unanswered-call"]), (&json!(391), &json!(18)));
+    let late = &told["total"]["late"];
+    // Every edit and write mentions something, and by this measure more of it is far back than by that of the corpus (35, 23, 7).
+    assert_eq!((&late["writes"], &late["back"]), (&json!(149), &json!([BACK])), "{late}");
+    assert!(late["plain"]["writes"].as_u64() > Some(10), "{late}");
+    let worst = told["conversations"][0]["late"]["worst"].as_array().cloned().unwrap_or_default();
+    let schema =
+        worst.iter().find(|one| one["mention"] == "ColorValueSchema" && one["line"] == 238).ok_or("no schema")?;
+    assert!(schema["distance"].as_u64() > Some(49_000), "{schema}");
+    assert_eq!(
+        (&schema["from_line"], &schema["plain_dropped"], &schema["keepspan_evicted"]),
+        (&json!(8), &json!(true), &json!(true))
+    );
+    Ok(())
+}
+
+#[test]
+fn a_storm_is_stopped_and_a_retry_is_not() -> Outcome {
+    let Some(corpus) = corpus() else { return Ok(()) };
+    let storm = replayed(&[path(&corpus.join("tau2-bench/airline-gptoss-duplicate-writes.json"))])?;
+    let most: Vec<_> = storm["conversations"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one["repeated"]["most"].as_array())
+        .flatten()
+        .collect();
+    let times =
+        |tool: &str| most.iter().filter(|one| one["tool"] == tool).filter_map(|one| one["times"].as_u64()).max();
+    assert_eq!(times("update_reservation_flights"), Some(STORM), "{most:?}");
+    assert_eq!(storm["total"]["repeated"]["calls"], ALL);
+    // 27 of its 44 writes failed and were made again in one way or another: none of them is a repeat.
+    let retried = replayed(&[path(&corpus.join("tau-bench/airline-gpt4o-writes.json"))])?;
+    assert_eq!(retried["total"]["repeated"]["calls"], 1, "{retried}");
+    Ok(())
+}
+
+#[test]
+fn a_sessions_own_compaction_stands_beside_keepspan() -> Outcome {
+    let Some(corpus) = corpus() else { return Ok(()) };
+    let own = |name: &str| -> Outcome<Value> {
+        Ok(replayed(&[path(&corpus.join(name))])?["conversations"][0]["own"][0].take())
+    };
+    let cleared = own("claude-code/token-usage-debug.jsonl")?;
+    assert_eq!(
+        (&cleared["kind"], &cleared["agent"]["spans"], &cleared["absent"]),
+        (&json!("cleared"), &json!(11), &json!(0)),
+        "{cleared}"
+    );
+    assert_eq!(cleared["tokens_saved"], 20_801);
+    assert!(cleared["keepspan"]["after"].as_u64() <= cleared["left"].as_u64(), "{cleared}");
+    let full = own("claude-code/multi-session-feature.jsonl")?;
+    assert_eq!((&full["kind"], &full["tokens_before"]), (&json!("summary"), &json!(155_179)), "{full}");
+    assert_eq!(full["agent"]["tokens"], full["before"], "all of it was out of context");
+    assert!(full["agent"]["wanted"].as_u64() > Some(0), "{full}");
+    Ok(())
+}

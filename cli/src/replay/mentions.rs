@@ -16,21 +16,56 @@ const LENGTHS: std::ops::RangeInclusive<usize> = 6..=200;
 pub fn mentions<'t>(text: &'t str, mut found: impl FnMut(&'t str)) {
     let bytes = text.as_bytes();
     let mut at = 0_usize;
-    while let Some(&byte) = bytes.get(at) {
-        if byte == b'\\' {
+    while let Some(start) = bytes.get(at..).and_then(|rest| rest.iter().position(|byte| class(*byte) != 0)) {
+        at = at.saturating_add(start);
+        if bytes.get(at) == Some(&b'\\') {
             at = at.saturating_add(escape(bytes.get(at.saturating_add(1)).copied()));
-        } else if !joins(byte) {
-            at = at.saturating_add(1);
-        } else {
-            let rest = bytes.get(at..).unwrap_or_default();
-            let end = at.saturating_add(rest.iter().position(|byte| !joins(*byte)).unwrap_or(rest.len()));
-            if end.saturating_sub(at) >= *LENGTHS.start() {
-                in_run(text, at, end, &mut found);
-            }
-            at = end;
+            continue;
         }
+        let (mut end, mut classes) = (at, 0);
+        for class in bytes.get(at..).unwrap_or_default().iter().map(|byte| class(*byte)) {
+            if class & IN_RUN == 0 {
+                break;
+            }
+            classes |= class;
+            end = end.saturating_add(1);
+        }
+        // Most words have nothing that makes a name of them.
+        if classes & NAMING != 0 && end.saturating_sub(at) >= *LENGTHS.start() {
+            in_run(text, at, end, &mut found);
+        }
+        at = end;
     }
 }
+
+const LOWER: u8 = 1;
+const MARK: u8 = 2;
+const SLASH: u8 = 4;
+const JOINT: u8 = 8;
+const BACKSLASH: u8 = 16;
+const IN_RUN: u8 = LOWER | MARK | SLASH | JOINT;
+const NAMING: u8 = MARK | SLASH;
+
+fn class(byte: u8) -> u8 {
+    CLASSES.get(usize::from(byte)).copied().unwrap_or_default()
+}
+
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let (mut rest, mut byte) = (classes.as_mut_slice(), 0_u8);
+    while let [first, others @ ..] = rest {
+        *first = match byte {
+            b'a'..=b'z' => LOWER,
+            b'A'..=b'Z' | b'0'..=b'9' | b'_' => MARK,
+            b'/' => SLASH,
+            b'.' | b'-' | b'@' => JOINT,
+            b'\\' => BACKSLASH,
+            _ => 0,
+        };
+        (rest, byte) = (others, byte.wrapping_add(1));
+    }
+    classes
+};
 
 /// How many bytes a `\` and what it escapes take: texts hold JSON, in which `\nname` is no `nname`.
 fn escape(next: Option<u8>) -> usize {
@@ -41,16 +76,8 @@ fn escape(next: Option<u8>) -> usize {
     }
 }
 
-fn joins(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || is_joint(byte)
-}
-
-fn is_joint(byte: u8) -> bool {
-    matches!(byte, b'/' | b'.' | b'-' | b'@')
-}
-
 fn in_run<'t>(text: &'t str, start: usize, end: usize, found: &mut impl FnMut(&'t str)) {
-    let joint = |char: char| u8::try_from(char).is_ok_and(is_joint);
+    let joint = |char: char| matches!(char, '/' | '.' | '-' | '@');
     let run = text.get(start..end).unwrap_or_default();
     let run = run.strip_prefix("./").unwrap_or(run).trim_start_matches(['.', '-', '@']).trim_end_matches(joint);
     if !run.contains(joint) {

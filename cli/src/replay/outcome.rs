@@ -206,7 +206,7 @@ pub struct Repeated {
 #[derive(Clone, Debug, Serialize)]
 pub struct Own {
     pub line: u64,
-    /// `summary`, `cleared` or `replaced`.
+    /// `summary`, `cleared`, `replaced` or `forgot`.
     pub kind: &'static str,
     /// The agent's own count of the tokens before, and of those saved.
     pub tokens_before: Option<u64>,

@@ -123,8 +123,14 @@ impl Context {
                 let absent = number(calls.iter().filter(|call| !results.contains_key(*call)).count());
                 (CLEARED, Vec::new(), absent, gone)
             }
-            CompactionKind::Replaced { texts } => {
-                ("replaced", texts.clone(), 0, there().map(|live| live.entry).collect())
+            CompactionKind::Replaced { texts, summary } => {
+                let texts = texts.iter().chain(summary).cloned().collect();
+                ("replaced", texts, 0, there().map(|live| live.entry).collect())
+            }
+            CompactionKind::Forgot { entries, text } => {
+                let forgotten = |live: &&Live| entries.contains(&number(live.entry));
+                let gone = there().filter(forgotten).map(|live| live.entry).collect();
+                ("forgot", text.iter().cloned().collect(), 0, gone)
             }
             _ => ("unknown", Vec::new(), 0, HashSet::new()),
         }

@@ -381,11 +381,11 @@ impl<'a> Running<'a> {
     }
 
     /// Nothing may leave, so it is not tried again before half of what the trigger leaves free has entered; and, of a window
-    /// that is far too large, not before an eighth of it has.
+    /// that is far too large, not before a quarter of it has.
     fn idle(&mut self) {
         let (budget, request) = (self.settings.budget, self.request());
         let free = budget.limit().saturating_sub(budget.trigger());
-        self.idle_until = request.saturating_add((free / 2).max(request / 8));
+        self.idle_until = request.saturating_add((free / 2).max(request / 4));
     }
 
     fn evicted(&mut self, gone: &[Tombstone]) {
