@@ -378,7 +378,7 @@ fn a_long_session_needs_what_was_read_long_before() -> Outcome {
     assert_eq!((&told["import"]["calls"], &told["import"]["repairs"]["unanswered-call"]), (&json!(391), &json!(18)));
     let late = &told["total"]["late"];
     // Every edit and write mentions something, and by this measure more of it is far back than by that of the corpus (35, 23, 7).
-    assert_eq!((&late["writes"], &late["back"]), (&json!(149), &json!([BACK])), "{late}");
+    assert_eq!((&late["writes"], &late["back"]), (&json!(149), &json!([76, 49, 24])), "{late}");
     assert!(late["plain"]["writes"].as_u64() > Some(10), "{late}");
     let worst = told["conversations"][0]["late"]["worst"].as_array().cloned().unwrap_or_default();
     let schema =
@@ -404,8 +404,8 @@ fn a_storm_is_stopped_and_a_retry_is_not() -> Outcome {
         .collect();
     let times =
         |tool: &str| most.iter().filter(|one| one["tool"] == tool).filter_map(|one| one["times"].as_u64()).max();
-    assert_eq!(times("update_reservation_flights"), Some(STORM), "{most:?}");
-    assert_eq!(storm["total"]["repeated"]["calls"], ALL);
+    assert_eq!(times("update_reservation_flights"), Some(93), "{most:?}");
+    assert_eq!(storm["total"]["repeated"]["calls"], 300);
     // 27 of its 44 writes failed and were made again in one way or another: none of them is a repeat.
     let retried = replayed(&[path(&corpus.join("tau-bench/airline-gpt4o-writes.json"))])?;
     assert_eq!(retried["total"]["repeated"]["calls"], 1, "{retried}");

@@ -390,10 +390,10 @@ impl<'a> Running<'a> {
 
     fn evicted(&mut self, gone: &[Tombstone]) {
         for tombstone in gone {
+            // What the window says of an abandoned call is no entry.
             let known = self.entries.get(&tombstone.span()).and_then(|at| self.known.get_mut(*at));
-            if let Some(known) = known {
-                known.evicted = true;
-            }
+            let Some(known) = known else { continue };
+            known.evicted = true;
             let kept = &mut self.out.keepspan;
             kept.evicted = kept.evicted.saturating_add(1);
             kept.evicted_tokens = kept.evicted_tokens.saturating_add(tombstone.tokens());
