@@ -376,6 +376,9 @@ fn a_long_session_needs_what_was_read_long_before() -> Outcome {
     let Some(corpus) = corpus() else { return Ok(()) };
     let told = replayed(&[path(&corpus.join("pi/large-session.jsonl"))])?;
     assert_eq!((&told["import"]["calls"], &told["import"]["repairs"]["unanswered-call"]), (&json!(391), &json!(18)));
+    let kept = &told["total"]["keepspan"];
+    assert_eq!(kept["unfittable"], 0, "protected spans leave too, where the limit asks: {kept}");
+    assert!(kept["peak"].as_u64() <= Some(32_000) && told["total"]["full"]["peak"].as_u64() > Some(150_000), "{kept}");
     let late = &told["total"]["late"];
     // Every edit and write mentions something, and by this measure more of it is far back than by that of the corpus (35, 23, 7).
     assert_eq!((&late["writes"], &late["back"]), (&json!(149), &json!([76, 49, 24])), "{late}");

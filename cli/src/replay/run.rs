@@ -336,7 +336,7 @@ impl<'a> Running<'a> {
     fn prune(&mut self) -> Result<(), Failure> {
         let (request, budget) = (self.request(), self.settings.budget);
         if request < budget.trigger() {
-            self.asked = false;
+            (self.asked, self.idle_until) = (false, 0);
             return Ok(());
         }
         let in_band = budget.limit().saturating_sub(request.min(budget.limit())) < budget.decision();
@@ -380,12 +380,11 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Nothing may leave, so it is not tried again before half of what the trigger leaves free has entered; and, of a window
-    /// that is far too large, not before a quarter of it has.
+    /// Nothing more may leave: it is tried again over the limit, where protected spans may; and of a window that is over it, when
+    /// that has grown by a quarter.
     fn idle(&mut self) {
-        let (budget, request) = (self.settings.budget, self.request());
-        let free = budget.limit().saturating_sub(budget.trigger());
-        self.idle_until = request.saturating_add((free / 2).max(request / 4));
+        let (limit, request) = (self.settings.budget.limit(), self.request());
+        self.idle_until = if request > limit { request.saturating_add(request / 4) } else { limit.saturating_add(1) };
     }
 
     fn evicted(&mut self, gone: &[Tombstone]) {
