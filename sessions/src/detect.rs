@@ -23,7 +23,18 @@ impl Format {
             return Err(DetectError::Empty);
         }
         let known = formats::LOOKS_LIKE.iter().find(|(_, looks_like)| looks_like(&head));
-        known.map(|(format, _)| *format).ok_or(DetectError::Unknown)
+        known.map(|(format, _)| *format).or_else(|| by_name(head.name.as_deref()?)).ok_or(DetectError::Unknown)
+    }
+}
+
+/// What agents call their files, where the beginning holds nothing but what a person wrote.
+fn by_name(name: &str) -> Option<Format> {
+    match name {
+        name if name.starts_with(".aider.chat.history") => Some(Format::Aider),
+        name if name.ends_with(".traj.json") => Some(Format::MiniSweAgent),
+        name if name.ends_with(".traj") => Some(Format::SweAgent),
+        name if name.starts_with("rollout-") && name.ends_with(".jsonl") => Some(Format::Codex),
+        _ => None,
     }
 }
 
@@ -32,8 +43,7 @@ pub(crate) struct Head {
     /// The text, up to the first byte that is no UTF-8.
     pub(crate) text: String,
     /// The file's name, without its folder.
-    #[allow(dead_code, reason = "for formats that only their name tells")]
-    pub(crate) name: Option<String>,
+    name: Option<String>,
     /// Whether it is lines of JSON.
     pub(crate) lines: bool,
     /// Short texts by path: `messages[].role`.
@@ -96,7 +106,7 @@ impl Head {
                     after
                 }
                 '{' | '[' => {
-                    self.note(&walk.path, None);
+                    self.note(&walk, None);
                     walk.open(next);
                     after
                 }
@@ -110,7 +120,7 @@ impl Head {
                 }
                 ':' | ' ' | '\t' | '\r' | '\n' => after,
                 _ => {
-                    self.note(&walk.path, None);
+                    self.note(&walk, None);
                     rest.get(rest.find([',', '}', ']', '"']).unwrap_or(rest.len())..).unwrap_or_default()
                 }
             };
@@ -121,15 +131,15 @@ impl Head {
         if walk.expects_key {
             walk.key(string);
         } else {
-            self.note(&walk.path, Some(string));
+            self.note(walk, Some(string));
         }
     }
 
-    fn note(&mut self, path: &str, value: Option<&str>) {
-        if path.matches(['.', '[']).count() > MAX_DEPTH {
+    fn note(&mut self, walk: &Walk, value: Option<&str>) {
+        if walk.stack.len() > MAX_DEPTH {
             return;
         }
-        let values = self.keys.entry(path.into()).or_default();
+        let values = self.keys.entry(walk.path.clone()).or_default();
         if let Some(value) = value.filter(|value| value.len() <= 64 && values.len() < MAX_VALUES)
             && !values.iter().any(|one| one == value)
         {
@@ -220,8 +230,21 @@ mod tests {
     }
 
     #[test]
+    fn deep_values_are_not_looked_into() {
+        for deep in ["[".repeat(MAX_HEAD), "{\"a\":".repeat(MAX_HEAD / 5)] {
+            let head = Head::new(deep.as_bytes(), None);
+            assert!(head.keys.len() <= MAX_DEPTH.saturating_add(1), "{}", head.keys.len());
+        }
+    }
+
+    #[test]
     fn nothing_and_the_unknown() {
         assert_eq!(Format::detect(b" \n", None), Err(DetectError::Empty));
         assert_eq!(Format::detect(b"{\"a\":1}", None), Err(DetectError::Unknown));
+        assert_eq!(Format::detect(b"> hi", Some("w/.aider.chat.history.md")), Ok(Format::Aider));
+        assert_eq!(Format::detect(b"{", Some("x.traj")), Ok(Format::SweAgent));
+        assert_eq!(Format::detect(b"{", Some("x.traj.json")), Ok(Format::MiniSweAgent));
+        assert_eq!(Format::detect(b"{", Some("rollout-1.jsonl")), Ok(Format::Codex));
+        assert_eq!(Format::detect(b"{\"a\":1}", Some("x.jsonl")), Err(DetectError::Unknown));
     }
 }

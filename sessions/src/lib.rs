@@ -5,6 +5,11 @@
 //! does to files is tolerated and [reported](Report) by line; what would change the meaning of a session is an
 //! [error](ReadError).
 //!
+//! Of what a file has twice, one copy is read; what the model never saw is left out, and counted. A result is paired with the
+//! nearest earlier call of its id that has none, since files use ids again; where calls stand in prose, with the call before
+//! it, under an id that the reader mints. Text is taken byte for byte, line ends included. Pictures are bytes with a size, and
+//! never text.
+//!
 //! ```
 //! use keepspan_sessions::{Format, Step, read};
 //!

@@ -17,7 +17,7 @@ pub(crate) enum Picture {
 impl Picture {
     /// From the bytes in base64.
     pub(crate) fn from_base64(text: &str) -> Self {
-        let Ok(bytes) = STANDARD.decode(text.trim()) else {
+        let Ok(bytes) = STANDARD.decode(text) else {
             return Self::Missing { what: format!("{} characters that are no base64", text.len()) };
         };
         let size = imagesize::blob_size(&bytes).ok();

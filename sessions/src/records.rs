@@ -287,7 +287,6 @@ pub(crate) struct Document<'d, 'r> {
     after_value: bool,
 }
 
-#[allow(dead_code, reason = "each format uses what it needs")]
 impl<'d, 'r> Document<'d, 'r> {
     pub(crate) fn new(source: &'d mut Source<'r>) -> Self {
         Self { source, given: 0, after_value: false }
@@ -301,7 +300,6 @@ impl<'d, 'r> Document<'d, 'r> {
 
     /// Whether anything follows the last value: another document.
     pub(crate) fn more(&mut self) -> Result<bool, Fault> {
-        self.after_value = false;
         Ok(self.ahead()?.is_some())
     }
 

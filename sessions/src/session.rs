@@ -273,7 +273,7 @@ impl<'s> Session<'s> {
                 }
             }
         };
-        let open = if unasked { None } else { self.pairing.answer(&id) };
+        let open = self.pairing.answer(&id);
         let orphan = open.is_none();
         if orphan {
             self.repair(place.line, RepairKind::OrphanResult { call: id.to_string() });

@@ -107,7 +107,10 @@ fn claude_code_one_record_of_each_kind() {
     let Some(given) = corpus_file("claude-code/schema-coverage-small.jsonl", Format::ClaudeCode) else { return };
     // The corpus counts the message that the program wrote in the model's place as the model's, and no picture as a person's.
     assert_eq!(given.counts(), [7, 5, 6, 3, 3]);
-    assert_eq!(given.compactions.len(), 2);
+    // The second has no summary, and stands where its boundary does.
+    let at: Vec<_> = given.compactions.iter().map(|(before, compaction)| (*before, compaction.place.line)).collect();
+    assert_eq!(at, [(7, 21), (13, 51)]);
+    assert!(given.entries.len() > 13);
     assert_eq!([given.repairs("no-id"), given.repairs("unanswered-call"), given.repairs("no-picture")], [2, 1, 1]);
     assert_eq!(given.left_out("attachment"), 38);
     let unknown: Vec<_> =

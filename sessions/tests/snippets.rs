@@ -375,3 +375,100 @@ fn anthropic_system_blocks_and_pictures() {
     assert_eq!(said(&given), [(System, "one"), (System, "two"), (Human, "[picture: https://example.com/a.png]")]);
     assert_eq!([given.repairs("no-picture"), given.repairs("unknown-record")], [1, 1]);
 }
+
+/// What a span shows of its part and turn to those who print it.
+fn part(given: &Given, number: usize) -> String {
+    let span = format!("{:?}", given.entries[number].1.span);
+    let (_, part) = span.split_once("part: ").unwrap();
+    part.split(", reads").next().unwrap().to_owned()
+}
+
+#[test]
+fn items_of_one_turn_have_one_label() {
+    let item = |kind: &str, rest: &str| format!(r#"{{"type":"{kind}",{rest}}}"#);
+    let call = |id: &str| item("function_call", &format!(r#""call_id":"{id}","name":"f","arguments":"{{}}""#));
+    let given = read(
+        &[&format!(
+            r#"{{"input":[{},{},{},{},{}]}}"#,
+            item("reasoning", r#""summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"x""#),
+            call("a"),
+            item("function_call_output", r#""call_id":"a","output":"r""#),
+            item("reasoning", r#""summary":[{"type":"summary_text","text":"ok"}]"#),
+            call("b"),
+        )],
+        Format::Responses,
+    );
+    let parts: Vec<_> = (0..5).map(|number| part(&given, number)).collect();
+    assert_eq!(
+        parts,
+        [
+            "None, turn: Some(\"t1\"), sealed: true",
+            "Calls([\"a\"]), turn: Some(\"t1\"), sealed: false",
+            "Answers(\"a\"), turn: None, sealed: false",
+            "None, turn: Some(\"t4\"), sealed: false",
+            "Calls([\"b\"]), turn: Some(\"t4\"), sealed: false",
+        ]
+    );
+}
+
+#[test]
+fn a_message_of_several_spans_is_a_turn_and_of_one_is_none() {
+    let given = read(
+        &[
+            r#"{"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"text","text":"b"},{"type":"toolCall","id":"1","name":"f","arguments":{}}]}}"#,
+            r#"{"type":"message","message":{"role":"toolResult","toolCallId":"1","content":[{"type":"text","text":"x"},{"type":"text","text":"y"}]}}"#,
+            r#"{"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"c"}]}}"#,
+        ],
+        Format::Pi,
+    );
+    let parts: Vec<_> = (0..5).map(|number| part(&given, number)).collect();
+    assert_eq!(
+        parts,
+        [
+            "None, turn: Some(\"t1\"), sealed: false",
+            "Calls([\"1\"]), turn: Some(\"t1\"), sealed: false",
+            "Interim(\"1\"), turn: None, sealed: false",
+            "Answers(\"1\"), turn: None, sealed: false",
+            "None, turn: None, sealed: false",
+        ]
+    );
+}
+
+#[test]
+fn signed_calls_of_gemini_are_sealed() {
+    let given = read(
+        &[
+            r#"{"contents":[{"role":"model","parts":[{"functionCall":{"name":"f","args":{}},"thoughtSignature":"s"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]}]}"#,
+        ],
+        Format::Gemini,
+    );
+    assert_eq!(part(&given, 0), "Calls([\"c1\"]), turn: None, sealed: true");
+    assert_eq!(part(&given, 1), "Calls([\"c2\"]), turn: None, sealed: false");
+}
+
+#[test]
+fn a_result_of_no_call_takes_none() {
+    let given = read(
+        &[
+            r#"{"type":"response_item","payload":{"type":"function_call","name":"f","arguments":"{}","call_id":"a"}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","name":"other","output":"1"}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","output":"2"}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"a","output":"3"}}"#,
+        ],
+        Format::Codex,
+    );
+    let results: Vec<_> =
+        given.of_kind(Result).map(|entry| (&*entry.text, entry.answers.as_deref().unwrap(), entry.orphan)).collect();
+    assert_eq!(results, [("1", "c1", true), ("2", "c2", true), ("3", "a", false)]);
+}
+
+#[test]
+fn numbers_of_entries_begin_anew() {
+    let exchange = |text: &str| {
+        format!(
+            r#"{{"messages":[{{"role":"user","content":"{text}"}},{{"role":"assistant","content":[{{"type":"text","text":"a"}},{{"type":"text","text":"b"}}]}}]}}"#
+        )
+    };
+    let given = read(&[&exchange("one"), &exchange("two")], Format::Anthropic);
+    assert_eq!(part(&given, 1), part(&given, 4));
+}

@@ -102,7 +102,8 @@ fn unknown_kinds_once_each() {
     assert!(
         repairs(&given).contains(&"line 2: skipped: 2 of the unknown kind `k0`, the first of them here".to_owned())
     );
-    assert!(given.report.repaired.iter().any(|repair| repair.what == RepairKind::MoreUnknown { count: 12 }));
+    let more = given.report.repaired.iter().find(|repair| repair.what == RepairKind::MoreUnknown { count: 12 });
+    assert_eq!(more.map(|repair| repair.line), Some(130));
 }
 
 #[test]
@@ -313,6 +314,17 @@ fn what_was_read_is_given_before_the_rest_is_read() {
         // The beginning is looked at before anything is given, and that is 4 MB at most.
         assert!(read > 0 && read < 10_000, "{format}: {read}");
         assert!(error.contains("the input failed at line") && error.contains("gone"), "{error}");
+    }
+}
+
+#[test]
+fn lines_that_are_longer_than_the_beginning() {
+    for size in [70_000, 5_000_000] {
+        let long = "x".repeat(size);
+        let line = format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"{long}\"}}]}}\n");
+        let given = give(format!("{line}{line}").as_bytes(), Format::Chat).unwrap();
+        assert_eq!((given.conversations.len(), given.report.entries), (2, 2));
+        assert_eq!(given.entries[1].1.place.line, 2);
     }
 }
 

@@ -226,7 +226,7 @@ pub(crate) fn json(text: &str) -> Arc<str> {
             compact.push(next);
         }
         quoted ^= next == '"' && !escaped;
-        escaped = quoted && next == '\\' && !escaped;
+        escaped = next == '\\' && !escaped;
     }
     compact.into()
 }
