@@ -101,7 +101,7 @@ fn new_store(path: &Path) -> Result<Arc<dyn Store>, Failure> {
 
 fn one(file: &Path, args: &ReplayArgs, settings: &Settings, kept: Option<Arc<dyn Store>>) -> Result<Replayed, Failure> {
     let unreadable = |why: String| Failure::Session { file: file.to_path_buf(), why };
-    let (length, format, input) = opened(file, args.format)?;
+    let Opened { length, format, input, bar } = opened(file, args.format)?;
     let (store, is_kept) = match kept {
         Some(store) => (Some(store), true),
         None if length > LARGE => {
@@ -113,6 +113,7 @@ fn one(file: &Path, args: &ReplayArgs, settings: &Settings, kept: Option<Arc<dyn
     };
     let mut replay = Replay::new(settings, store, is_kept);
     let report = keepspan_sessions::read(input, format, |step| replay.step(step));
+    bar.finish_and_clear();
     let report = report.map_err(|error| match error {
         ReadError::Step(failure) => failure,
         other => unreadable(other.to_string()),
@@ -134,10 +135,16 @@ fn one(file: &Path, args: &ReplayArgs, settings: &Settings, kept: Option<Arc<dyn
     Ok(Replayed { file: name, format: format.to_string(), settings, total, conversations, import: import(&report) })
 }
 
-type Input = Box<dyn BufRead>;
+/// A file to read.
+struct Opened {
+    /// In bytes.
+    length: u64,
+    format: Format,
+    input: Box<dyn BufRead>,
+    bar: ProgressBar,
+}
 
-/// The file's length, its format, and all of its bytes.
-fn opened(file: &Path, format: Option<Format>) -> Result<(u64, Format, Input), Failure> {
+fn opened(file: &Path, format: Option<Format>) -> Result<Opened, Failure> {
     let unreadable = |why: String| Failure::Session { file: file.to_path_buf(), why };
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Failure::NoFile(file.to_path_buf()),
@@ -145,7 +152,8 @@ fn opened(file: &Path, format: Option<Format>) -> Result<(u64, Format, Input), F
     };
     let opened = File::open(file).map_err(failed)?;
     let length = opened.metadata().map_err(failed)?.len();
-    let mut input = bar(file, length).wrap_read(opened);
+    let bar = bar(file, length);
+    let mut input = bar.wrap_read(opened);
     let mut head = Vec::new();
     input.by_ref().take(HEAD).read_to_end(&mut head).map_err(failed)?;
     let name = file.file_name().and_then(|name| name.to_str());
@@ -154,7 +162,7 @@ fn opened(file: &Path, format: Option<Format>) -> Result<(u64, Format, Input), F
         None => Format::detect(&head, name).map_err(|error| unreadable(error.to_string()))?,
     };
     let rest = BufReader::with_capacity(1 << 18, input);
-    Ok((length, format, Box::new(Cursor::new(head).chain(rest))))
+    Ok(Opened { length, format, input: Box::new(Cursor::new(head).chain(rest)), bar })
 }
 
 /// On standard error, and only on a terminal.

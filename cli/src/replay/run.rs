@@ -6,8 +6,8 @@ use std::{
 };
 
 use keepspan::{
-    Abandonment, Advice, Budget, Digest, Episode, EpisodeId, FallBackError, FellBack, Limits, Outcome as Applied,
-    PushError, SpanId, TokenCounter, Tombstone,
+    AbandonError, Abandonment, Advice, Budget, Digest, Episode, EpisodeId, FallBackError, FellBack, Limits,
+    Outcome as Applied, PushError, SpanId, TokenCounter, Tombstone,
     store::{MemoryStore, Store},
     tool::Answer,
 };
@@ -134,14 +134,28 @@ struct Known {
     /// The tokens before it.
     start: u64,
     tokens: u64,
-    /// A tool, or who said it.
-    from: Arc<str>,
-    is_system: bool,
+    tool: Option<Arc<str>>,
+    kind: EntryKind,
     /// Of its text, from the file; none of a picture.
     digest: Option<Digest>,
     evicted: bool,
     /// The first entry of the turn that it belongs to, its calls' results too.
     turn: usize,
+}
+
+impl Known {
+    /// A tool, or who said it.
+    fn from(&self) -> &str {
+        let who = match self.kind {
+            EntryKind::System => "system",
+            EntryKind::Human => "human",
+            EntryKind::Notice => "notice",
+            EntryKind::Thinking => "thinking",
+            EntryKind::Result => "result",
+            _ => "model",
+        };
+        self.tool.as_deref().unwrap_or(who)
+    }
 }
 
 /// What becomes of a lane's spans.
@@ -181,7 +195,6 @@ struct Running<'a> {
     idle_until: u64,
     /// How many turns a point of the chart stands for.
     stride: u64,
-    froms: HashMap<EntryKind, Arc<str>>,
 }
 
 impl<'a> Running<'a> {
@@ -204,7 +217,6 @@ impl<'a> Running<'a> {
             asked: false,
             idle_until: 0,
             stride: 1,
-            froms: HashMap::new(),
         })
     }
 
@@ -236,14 +248,13 @@ impl<'a> Running<'a> {
             None => self.settings.count(&entry.text),
         };
         self.seen.see(&entry.text, at);
-        let from = self.from(&entry);
         self.known.push(Known {
             span,
             line: entry.place.line,
             start: self.out.tokens,
             tokens,
-            from,
-            is_system: entry.kind == EntryKind::System,
+            tool: entry.tool,
+            kind: entry.kind,
             digest: (!entry.text.is_empty()).then(|| Digest::of(entry.text.as_bytes())),
             evicted: false,
             turn: asked_by
@@ -260,22 +271,6 @@ impl<'a> Running<'a> {
         self.scripted()
     }
 
-    /// What an entry is from, as one shared text.
-    fn from(&mut self, entry: &Entry) -> Arc<str> {
-        if let Some(tool) = &entry.tool {
-            return tool.clone();
-        }
-        let name = match entry.kind {
-            EntryKind::System => "system",
-            EntryKind::Human => "human",
-            EntryKind::Notice => "notice",
-            EntryKind::Thinking => "thinking",
-            EntryKind::Result => "result",
-            _ => "model",
-        };
-        self.froms.entry(entry.kind).or_insert_with(|| name.into()).clone()
-    }
-
     /// Pushes an entry; `None` where it is larger than the whole budget, so that nothing of it can be sent.
     fn push(&mut self, entry: &Entry, asked_by: Option<usize>) -> Result<Option<SpanId>, Failure> {
         match prune::push(&mut self.window, entry.span.clone(), entry.answers.as_ref()) {
@@ -289,7 +284,11 @@ impl<'a> Running<'a> {
         let turn = asked_by.and_then(|at| self.known.get(at)).and_then(|turn| turn.span);
         if let (Some(turn), Some(call)) = (turn, &entry.answers) {
             let why = Abandonment::because("its result is larger than the budget").map_err(replay)?;
-            self.window.abandon(turn, call.clone(), why).wait().map_err(replay)?;
+            match self.window.abandon(turn, call.clone(), why).wait() {
+                // Of a result in parts, each can be too large.
+                Ok(_) | Err(AbandonError::Selection(_) | AbandonError::NotOpen { .. }) => {}
+                Err(error) => return Err(replay(error)),
+            }
         }
         Ok(None)
     }
@@ -323,7 +322,7 @@ impl<'a> Running<'a> {
         while self.plain.tokens.saturating_add(budget.fixed()) >= budget.trigger() {
             let Some(oldest) = self.known.get(self.plain.first) else { return };
             self.plain.first = self.plain.first.saturating_add(1);
-            if !oldest.is_system {
+            if oldest.kind != EntryKind::System {
                 self.plain.tokens = self.plain.tokens.saturating_sub(oldest.tokens);
                 out.dropped = out.dropped.saturating_add(1);
                 out.dropped_tokens = out.dropped_tokens.saturating_add(oldest.tokens);
@@ -345,7 +344,8 @@ impl<'a> Running<'a> {
         }
         self.asked = true;
         let lanes = self.window.lanes().externalize().wait().map_err(replay)?;
-        if let Advice::Prune(_) | Advice::MayPrune(_) = lanes.advice() {
+        // Where deciding takes more than is free, the gate says no whatever there is to prune.
+        if !in_band && matches!(lanes.advice(), Advice::Prune(_) | Advice::MayPrune(_)) {
             self.out.keepspan.admitted = self.out.keepspan.admitted.saturating_add(1);
             return Ok(());
         }
@@ -411,7 +411,7 @@ impl<'a> Running<'a> {
             };
             let distance = now.saturating_sub(known.start);
             farthest = farthest.max(Some(distance));
-            let by_plain = at < self.plain.first && !known.is_system;
+            let by_plain = at < self.plain.first && known.kind != EntryKind::System;
             dropped |= by_plain;
             evicted |= known.evicted;
             if (by_plain || known.evicted) && gone.is_none_or(|(farthest, ..)| distance > farthest) {
@@ -442,9 +442,9 @@ impl<'a> Running<'a> {
             mention: mention.to_owned(),
             distance,
             span: known.span.map(SpanId::number),
-            from: known.from.to_string(),
+            from: known.from().to_owned(),
             from_line: known.line,
-            plain_dropped: at < self.plain.first && !known.is_system,
+            plain_dropped: at < self.plain.first && known.kind != EntryKind::System,
             keepspan_evicted: known.evicted,
         };
         let what = format!(

@@ -58,8 +58,8 @@ fn rows(total: &Outcome, conversations: &[Outcome], out: &mut Output) -> io::Res
         "refused",
         "over",
         "saved",
-        "late",
-        "pointer",
+        "dropped late",
+        "pointer late",
         "again",
     ];
     let all = conversations.iter().chain((conversations.len() > 1).then_some(total));
