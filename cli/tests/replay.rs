@@ -261,6 +261,10 @@ fn a_store_that_is_kept_can_be_read() -> Outcome {
     assert!(verified.code == Some(0) && verified.out.contains("made: "), "{verified:?}");
     let schema = keepspan(["recall", path(&store), "s3"])?;
     assert_eq!(schema.out, SCHEMA);
+    let both = session.folder.path().join("both.db");
+    replayed(&[&file, &file, "--store", path(&both)])?;
+    let episodes = keepspan(["episodes", path(&both)])?.out;
+    assert!(episodes.contains("made  ") && episodes.contains("made (2)  "), "one name each: {episodes}");
     let again = refused(&args)?;
     assert!(again.code == Some(2) && again.err.contains("is there already"), "{}", again.err);
     Ok(())

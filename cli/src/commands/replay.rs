@@ -1,6 +1,7 @@
 //! `replay`: a recorded session through keepspan.
 
 use std::{
+    collections::HashSet,
     fs::{self, File},
     io::{self, BufRead, BufReader, Cursor, Read as _},
     path::Path,
@@ -41,8 +42,12 @@ pub fn replay(args: &ReplayArgs, out: &mut Output) -> Result<(), Failure> {
     }
     let kept = args.store.as_deref().map(new_store).transpose()?;
     let mut all = Vec::with_capacity(args.files.len());
+    let mut names = HashSet::new();
     for file in &args.files {
-        let replayed = one(file, args, &settings, kept.clone())?;
+        if kept.is_none() {
+            names.clear();
+        }
+        let replayed = one(file, args, &settings, kept.clone(), &mut names)?;
         if out.is_json() {
             out.value(&replayed)?
         } else {
@@ -99,7 +104,13 @@ fn new_store(path: &Path) -> Result<Arc<dyn Store>, Failure> {
     Ok(Arc::new(keepspan::store::open(path)?))
 }
 
-fn one(file: &Path, args: &ReplayArgs, settings: &Settings, kept: Option<Arc<dyn Store>>) -> Result<Replayed, Failure> {
+fn one(
+    file: &Path,
+    args: &ReplayArgs,
+    settings: &Settings,
+    kept: Option<Arc<dyn Store>>,
+    names: &mut HashSet<String>,
+) -> Result<Replayed, Failure> {
     let unreadable = |why: String| Failure::Session { file: file.to_path_buf(), why };
     let Opened { length, format, input, bar } = opened(file, args.format)?;
     let (store, is_kept) = match kept {
@@ -111,7 +122,7 @@ fn one(file: &Path, args: &ReplayArgs, settings: &Settings, kept: Option<Arc<dyn
         }
         None => (None, false),
     };
-    let mut replay = Replay::new(settings, store, is_kept);
+    let mut replay = Replay::new(settings, store, is_kept, names);
     let report = keepspan_sessions::read(input, format, |step| replay.step(step));
     bar.finish_and_clear();
     let report = report.map_err(|error| match error {

@@ -63,15 +63,16 @@ pub struct Replay<'a> {
     store: Option<Shared>,
     /// Whether the store stays.
     kept: bool,
-    names: HashSet<String>,
+    /// The episodes' names, which one store has once each.
+    names: &'a mut HashSet<String>,
     current: Option<Running<'a>>,
     done: Vec<Outcome>,
 }
 
 impl<'a> Replay<'a> {
-    /// Replays into `store`, which is `kept`, or into memory.
-    pub fn new(settings: &'a Settings, store: Option<Shared>, kept: bool) -> Self {
-        Self { settings, store, kept, names: HashSet::new(), current: None, done: Vec::new() }
+    /// Replays into `store`, which is `kept`, or into memory, under names that are none of `names`.
+    pub fn new(settings: &'a Settings, store: Option<Shared>, kept: bool, names: &'a mut HashSet<String>) -> Self {
+        Self { settings, store, kept, names, current: None, done: Vec::new() }
     }
 
     /// Takes a step in.
