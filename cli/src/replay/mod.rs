@@ -1,6 +1,7 @@
 //! Replay: what keepspan would have done with a recorded session, and what a plain pruner would have lost.
 
 mod calls;
+mod conversation;
 mod late;
 mod mentions;
 pub mod outcome;
