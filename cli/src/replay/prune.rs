@@ -57,7 +57,7 @@ pub fn name(policy: Policy) -> &'static str {
     }
 }
 
-/// Spans that leave in one commit.
+/// Spans that leave in one commit, where all leave.
 const TOGETHER: usize = 64;
 
 /// Evicts whatever may leave, protected spans too, until the window takes at most `goal` tokens or nothing is left. What is
@@ -70,21 +70,18 @@ pub fn leave<St: Store>(window: &mut Session<St>, goal: u64) -> Result<Vec<Tombs
     let pending: HashSet<_> = window.open_calls().into_iter().map(|call| call.span).collect();
     let lanes = window.lanes().externalize().wait()?;
     let mut left = Vec::new();
+    // No more than has to leave, and each takes others along.
+    let together = if goal == 0 { TOGETHER } else { 1 };
     macro_rules! from {
         ($($lane:ident),*) => { $(
-            let large = |span: &SpanId| lanes.$lane.tokens(*span).is_some_and(|count| u64::from(count.tokens()) > pointer);
-            let spans: Vec<_> = lanes.$lane.resident().into_iter().filter(|span| large(span) && !pending.contains(span)).collect();
+            let mut spans = lanes.$lane.resident();
+            let tokens = |span: &SpanId| lanes.$lane.tokens(*span).map_or(0, |count| u64::from(count.tokens()));
+            spans.retain(|span| tokens(span) > pointer && !pending.contains(span));
             let mut rest = spans.as_slice();
             while lanes.utilization() > goal && !rest.is_empty() {
-                // No more than has to leave, and what left with another is not there any more.
-                let mut sum = lanes.utilization().saturating_sub(goal);
-                let enough = |span: &SpanId| {
-                    sum = sum.saturating_sub(lanes.$lane.tokens(*span).map_or(0, |count| count.tokens().into()));
-                    sum == 0
-                };
-                let most = rest.iter().position(enough).map_or(rest.len(), |at| at.saturating_add(1)).min(TOGETHER);
-                let (now, later) = rest.split_at_checked(most).unwrap_or((rest, &[]));
+                let (now, later) = rest.split_at_checked(together).unwrap_or((rest, &[]));
                 rest = later;
+                // What left with another is not there any more.
                 let now: Vec<_> = now.iter().copied().filter(|span| lanes.$lane.content(*span).is_some()).collect();
                 match lanes.$lane.evict(now.as_slice()).wait() {
                     Ok(tombstones) => left.extend(tombstones),
