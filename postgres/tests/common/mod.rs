@@ -1,6 +1,7 @@
 //! What the tests of this crate share: stores of their own on the servers that the environment names.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
+pub mod own;
 pub mod proxy;
 
 use std::{

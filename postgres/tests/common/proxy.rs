@@ -8,6 +8,7 @@ use std::sync::{
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
+    sync::Notify,
 };
 
 #[derive(Clone, Default)]
@@ -16,8 +17,10 @@ pub struct Proxy {
     pub round_trips: Arc<AtomicU64>,
     /// The next answer is lost, and its connection with it.
     pub loses: Arc<AtomicBool>,
-    /// Nothing comes through either way.
+    /// What the client says is not passed on any more.
     pub silent: Arc<AtomicBool>,
+    /// Ends every connection of the client; the server is not told, so that what it does goes on.
+    pub cut: Arc<Notify>,
 }
 
 impl Proxy {
@@ -49,6 +52,12 @@ impl Proxy {
         let mut waiting = false;
         loop {
             tokio::select! {
+                () = self.cut.notified() => {
+                    drop(client);
+                    // Open until the server has said all.
+                    while matches!(server.read(&mut told).await, Ok(1..)) {}
+                    return;
+                }
                 read = client.read(&mut asked) => match read {
                     Ok(length @ 1..) => {
                         waiting = true;
