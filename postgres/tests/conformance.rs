@@ -1,5 +1,11 @@
 //! The contract of a store, unchanged, on a server: in the database alone, and with large blobs in an object store.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 mod common;
 

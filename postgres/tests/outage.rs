@@ -1,7 +1,13 @@
 //! The connection is lost, or the server: what was acknowledged is there, nothing is written twice, and what is not known is
 //! said to be.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! What the tests of this crate share: stores of their own on the servers that the environment names.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+#![allow(dead_code)]
 
 pub mod own;
 pub mod proxy;
