@@ -22,7 +22,8 @@ const PART: usize = 8 << 20;
 /// Where blobs above a size go: an object store, each under its digest, put at most once.
 ///
 /// They are there before the transaction that names them, so a crash leaves at most an object that nothing names, which
-/// [`verify`](crate::PostgresStore::verify) lists.
+/// [`verify`](crate::PostgresStore::verify) lists. How long it is tried is the object store's own to say, not
+/// [`Retry`](crate::Retry)'s: a large one takes its time.
 #[derive(Clone, Debug)]
 pub struct Objects {
     store: Arc<dyn ObjectStore>,

@@ -83,6 +83,14 @@ impl Options {
         let mut config = self.config.clone();
         let path = format!("{} -c search_path={}", config.get_options().unwrap_or_default(), self.schema);
         config.options(path);
+        // Otherwise a connection that nobody is at the other end of takes all the time that there is for another.
+        let part = self.retry.deadline.checked_div(3).unwrap_or_default();
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(part);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(part);
+        }
         let fast = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = match (&self.tls, config.get_ssl_mode()) {
             (None, SslMode::Disable) => Manager::from_config(config, NoTls, fast),
