@@ -21,20 +21,20 @@ const BYTES: usize = 1_024;
 const RECORD: usize = 150;
 const SECONDS: u32 = 20;
 
-/// What [`BYTES`] of text of one span look like.
-fn span(agent: u32, number: u64) -> Blob {
-    let line = |n| format!("{agent} {number} {n}: users.id BIGINT NOT NULL; 17 rows in 0.3 s\n");
+/// What [`BYTES`] of text of one span look like, which no other has.
+fn span(episode: &EpisodeId, number: u64) -> Blob {
+    let line = |n| format!("{episode} {number} {n}: users.id BIGINT NOT NULL; 17 rows in 0.3 s\n");
     let text: String = (0..).map(line).take(20).collect();
     Blob::new(text.into_bytes().into_iter().cycle().take(BYTES).collect::<Vec<u8>>())
 }
 
 /// How late each commit of an agent was acknowledged, of one that is due each second.
-async fn agent(store: PostgresStore, episode: EpisodeId, agent: u32, begins: Instant) -> Vec<Duration> {
+async fn agent(store: PostgresStore, episode: EpisodeId, begins: Instant) -> Vec<Duration> {
     let mut late = Vec::new();
     for number in 0..u64::from(SECONDS) {
         let due = begins + Duration::from_secs(number);
         sleep_until(due).await;
-        let batch = Batch::new(episode.clone(), number, vec![span(agent, number)], vec![vec![0; RECORD]]);
+        let batch = Batch::new(episode.clone(), number, vec![span(&episode, number)], vec![vec![0; RECORD]]);
         store.commit(&batch).await.unwrap();
         late.push(due.elapsed());
     }
@@ -52,12 +52,12 @@ async fn main() {
     let options = Options::new(&address).unwrap().schema(&*schema).unwrap().connections(32);
     migrate(&options).await.unwrap();
     let store = PostgresStore::connect(options).await.unwrap();
-    for agents in [100, 200, 400, 800, 1_600, 2_400, 3_200, 4_800, 6_400_u32] {
+    for agents in [100, 1_600, 3_200, 6_400, 8_000, 10_000, 12_000_u32] {
         let begins = Instant::now() + Duration::from_millis(200);
         let all: Vec<_> = (0..agents)
             .map(|number| {
                 let begins = begins + Duration::from_secs(1) * number / agents;
-                tokio::spawn(agent(store.clone(), EpisodeId::new(format!("{agents} {number}")), number, begins))
+                tokio::spawn(agent(store.clone(), EpisodeId::new(format!("{agents} {number}")), begins))
             })
             .collect();
         let mut late = Vec::new();

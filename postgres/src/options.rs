@@ -81,8 +81,9 @@ impl Options {
 
     pub(crate) fn pool(&self) -> Result<Pool, Error> {
         let mut config = self.config.clone();
-        let path = format!("{} -c search_path={}", config.get_options().unwrap_or_default(), self.schema);
-        config.options(path);
+        // Every statement has one good plan. The server would plan a look-up of a few anew each time, which takes longer.
+        let session = format!("-c search_path={} -c plan_cache_mode=force_generic_plan", self.schema);
+        config.options(format!("{} {session}", config.get_options().unwrap_or_default()));
         // Otherwise a connection that nobody is at the other end of takes all the time that there is for another.
         let part = self.retry.deadline.checked_div(3).unwrap_or_default();
         if config.get_connect_timeout().is_none() {
