@@ -134,7 +134,8 @@ BEGIN
         GET DIAGNOSTICS written = ROW_COUNT;
     END IF;
     IF found_length <> expected OR written < cardinality(records) THEN
-        IF EXISTS (SELECT FROM log WHERE episode = of AND number = expected AND log.attempt = commit.attempt) THEN
+        IF EXISTS (SELECT FROM log WHERE episode = of AND number = expected AND log.attempt = commit.attempt)
+           OR EXISTS (SELECT FROM claims WHERE signature = ANY (signatures) AND claims.attempt = commit.attempt) THEN
             RETURN sealed_objects(digests, contents);
         END IF;
         SELECT coalesce(max(number) + 1, 0) INTO found_length FROM log WHERE episode = of;

@@ -123,6 +123,62 @@ async fn an_agents_role_has_no_way_around_commit() {
     refused(&client, &format!("SELECT commit({arguments})"), "42501").await;
 }
 
+/// What a client that asks for less durability is given all the same.
+#[tokio::test]
+async fn a_commit_waits_for_the_disk_whatever_the_default() {
+    let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
+    let options = fresh(&address).await;
+    let mut client = by_hand(&address, &options).await;
+    for (default, due) in [("off", "on"), ("local", "local"), ("remote_apply", "remote_apply")] {
+        let transaction = client.transaction().await.unwrap();
+        let arguments = [format!("'{default}', 0, '1', '{{}}'"), vec!["'{}'"; 22].join(", ")].join(", ");
+        let commit = format!("SET LOCAL synchronous_commit = {default}; SELECT commit({arguments})");
+        transaction.batch_execute(&commit).await.unwrap();
+        let told: String = transaction.query_one("SHOW synchronous_commit", &[]).await.unwrap().get(0);
+        assert_eq!(told, due);
+    }
+}
+
+/// 16 put the same 50 at once, each in an order of its own.
+async fn put_by_many(options: Options) {
+    let blobs: Vec<_> = (0..50_u8).map(|n| Blob::new(vec![n; 200])).collect();
+    let store = open(&options).await;
+    let commits = (0..16_usize).map(|writer| {
+        let (store, mut blobs) = (store.clone(), blobs.clone());
+        blobs.rotate_left(writer * 3);
+        if writer % 2 == 0 {
+            blobs.reverse();
+        }
+        async move {
+            let episode = EpisodeId::new(format!("e{writer}"));
+            store.commit(&Batch::new(episode, 0, blobs, vec![vec![1]])).await.unwrap();
+        }
+    });
+    futures_util::future::join_all(commits).await;
+    let digests: Vec<_> = blobs.iter().map(|blob| *blob.digest()).collect();
+    let found = store.get_many(&digests).await.unwrap();
+    assert!(found.iter().map(Vec::as_slice).eq(blobs.iter().map(Blob::bytes)));
+    assert_eq!(store.episodes().await.unwrap().len(), 16);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_put_the_same_at_once() {
+    let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
+    let options = fresh(&address).await;
+    put_by_many(options.clone()).await;
+    let client = by_hand(&address, &options).await;
+    assert_eq!(rows(&client, "blobs").await, 50);
+    #[cfg(feature = "s3")]
+    if let Some(bucket) = server("KEEPSPAN_S3") {
+        let options = fresh(&address).await;
+        let objects = Objects::open(&bucket).unwrap().folder(named(&options)).above(100);
+        let options = options.objects(objects);
+        put_by_many(options.clone()).await;
+        let verified = open(&options).await.verify().await.unwrap();
+        assert_eq!((verified.objects, verified.orphans.len(), verified.dangling.len()), (50, 0, 0));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_migrations_at_once_one_does_it() {
     let Some(address) = server("KEEPSPAN_POSTGRES") else { return };

@@ -96,6 +96,25 @@ async fn a_server_killed_in_the_middle_of_1000_commits_loses_none_and_repeats_no
     spawn_blocking(move || drop(own)).await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_may_lose_what_it_acknowledges_is_refused() {
+    if server("KEEPSPAN_POSTGRES").is_none() {
+        return;
+    }
+    let own = spawn_blocking(Server::start).await.unwrap();
+    let options = Options::new(&own.address).unwrap();
+    migrate(&options).await.unwrap();
+    PostgresStore::connect(options.clone()).await.unwrap();
+    let client = by_hand(&own.address, &options).await;
+    client.batch_execute("ALTER SYSTEM SET fsync = off").await.unwrap();
+    client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    while client.query_one("SHOW fsync", &[]).await.unwrap().get::<_, &str>(0) == "on" {
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert!(matches!(PostgresStore::connect(options).await, Err(Error::NotDurable)));
+    spawn_blocking(move || drop(own)).await.unwrap();
+}
+
 /// A store behind a proxy, and beside it a connection to the database itself.
 async fn behind(address: &str, retry: Retry) -> (Proxy, PostgresStore, tokio_postgres::Client) {
     let options = fresh(address).await;
@@ -124,6 +143,10 @@ async fn a_lost_acknowledgement_is_settled_by_asking() {
         assert!(!proxy.loses.load(Ordering::SeqCst), "an answer was lost");
     }
     assert_eq!(store.length(&episode).await.unwrap(), 3);
+    // Its log has gone on since, and it is still the one that holds it.
+    let commit = "SELECT commit('e', 2, (SELECT attempt FROM claims), '{}', '{}', '{}', '{}', \
+                  ARRAY(SELECT signature FROM claims), ARRAY(SELECT holder FROM claims), ";
+    client.batch_execute(&format!("{commit}{})", vec!["'{}'"; 17].join(", "))).await.unwrap();
     assert_eq!(client.query_one("SELECT count(*) FROM log", &[]).await.unwrap().get::<_, i64>(0), 3);
     // A refusal that was lost is one the second time too: the same bytes of somebody else are not one's own.
     for (refused, expected) in [(batch("e", 1), "conflict"), (batch("e", 3).claiming(claim(b"me")), "claimed")] {
