@@ -72,6 +72,9 @@ async fn main() {
         }
     }
     sizes(&address, &schema).await;
+    let (client, connection) = tokio_postgres::connect(&address, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute(&format!("DROP SCHEMA {schema} CASCADE")).await.unwrap();
 }
 
 /// What a span takes in the tables, with their indexes.
