@@ -74,7 +74,7 @@ impl From<TombstoneRecord> for TombstoneRow {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
     use crate::{
