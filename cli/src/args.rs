@@ -2,18 +2,19 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, builder::styling::Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::styling::Styles};
 use keepspan::SpanId;
+use keepspan_sessions::Format;
 
 const STYLES: Styles = Styles::plain().header(clap::builder::styling::Style::new().bold());
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 fine; 1 a fault was found: a changed record or text; 2 the command line is wrong, or names what is not \
-there; 3 the store cannot be read.
+there; 3 the store, or the session, cannot be read.
 
-Nothing is ever written to a store.";
+Nothing is ever written to a store; `replay --store` makes a new one.";
 
-/// Answers what an agent knew: reads a keepspan store.
+/// Answers what an agent knew: reads a keepspan store, or the recorded session of any agent.
 #[derive(Parser, Debug)]
 #[command(name = "keepspan", version, styles = STYLES, after_help = EXIT_CODES, max_term_width = 110)]
 #[command(disable_help_subcommand = true)]
@@ -123,6 +124,83 @@ pub enum Command {
         #[arg(long)]
         with_text: bool,
     },
+    /// Show what keepspan would have done with a recorded session of any agent
+    ///
+    /// Every entry goes through a window under the budget. What people and system prompts said never leaves; what tools gave that
+    /// change something, and errors, leave last, as pointers; reads and what the model said leave first. A plain pruner
+    /// that drops the oldest entries runs beside it. At the end every span that left is recalled and compared with the file.
+    #[command(after_help = REPLAY)]
+    Replay(ReplayArgs),
+}
+
+const REPLAY: &str = "\
+Examples:
+  keepspan replay ~/.claude/projects/x/session.jsonl --budget 60000
+  keepspan replay results.json --only 15 --json | jq .total.repeated
+  keepspan replay session.jsonl -o session.html --store session.db
+  keepspan replay session.jsonl --script prune.jsonl      # lines as {\"after\": 12, \"evict\": [\"s3\"]}";
+
+/// What `replay` takes.
+#[derive(Args, Debug)]
+pub struct ReplayArgs {
+    /// Recorded sessions
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// How the files record sessions; told by their beginning otherwise
+    #[arg(long, value_name = "NAME", value_parser = |name: &str| name.parse::<Format>().map_err(|error| error.to_string()))]
+    pub format: Option<Format>,
+    /// What a request may take, in tokens
+    #[arg(long, value_name = "TOKENS", default_value_t = 32_000)]
+    pub budget: u64,
+    /// From where pruning is due, and down to where it goes; five sixths of the budget otherwise
+    #[arg(long, value_name = "TOKENS")]
+    pub trigger: Option<u64>,
+    /// The newest tokens, which a model's answer may not take
+    #[arg(long, value_name = "TOKENS")]
+    pub keep: Option<u64>,
+    /// What is in every request beside the session: tool definitions, a prompt that the file lacks
+    #[arg(long, value_name = "TOKENS")]
+    pub fixed: Option<u64>,
+    /// How tokens are counted
+    #[arg(long, value_enum, default_value_t = Tokens::Bytes)]
+    pub tokens: Tokens,
+    /// What leaves first when no model decides
+    #[arg(long, value_enum, default_value_t = Policy::Oldest)]
+    pub policy: Policy,
+    /// What a scripted model asks to evict, as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub script: Option<PathBuf>,
+    /// Keep the store in this new file
+    #[arg(long, value_name = "FILE")]
+    pub store: Option<PathBuf>,
+    /// The one conversation to replay, by its name or its number in the file
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// The HTML file to write a page to
+    #[arg(short, long, value_name = "HTML")]
+    pub output: Option<PathBuf>,
+}
+
+/// Token counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tokens {
+    /// An estimate from the bytes
+    Bytes,
+    /// The tokenizer of GPT-4o and later
+    O200k,
+    /// The tokenizer of GPT-4
+    Cl100k,
+}
+
+/// Fallbacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Policy {
+    /// The oldest spans
+    Oldest,
+    /// The largest results of tools
+    Largest,
+    /// Reads that were made again since
+    Superseded,
 }
 
 /// An id as a person writes it: `s17`, `S17`, `17`.

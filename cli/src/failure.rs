@@ -20,6 +20,17 @@ pub enum Failure {
     /// The store could not be opened or read.
     #[error(transparent)]
     Store(StoreError),
+    /// A session could not be read.
+    #[error("{}: {why}", .file.display())]
+    Session {
+        /// The file.
+        file: PathBuf,
+        /// What the reader said, with the line.
+        why: String,
+    },
+    /// A window or its store refused what a replay did.
+    #[error("the replay stopped: {0}")]
+    Replay(String),
     /// Standard output, or the report, could not be written.
     #[error("{name}: {source}; free space or choose another place")]
     Write {
@@ -76,7 +87,7 @@ impl Failure {
         match self {
             Self::Faulty(_) => ExitCode::from(1),
             Self::Usage(_) | Self::Write { .. } => ExitCode::from(2),
-            Self::NoFile(_) | Self::Store(_) => ExitCode::from(3),
+            Self::NoFile(_) | Self::Store(_) | Self::Session { .. } | Self::Replay(_) => ExitCode::from(3),
         }
     }
 }

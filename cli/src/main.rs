@@ -5,6 +5,7 @@ mod attempts;
 mod commands;
 mod failure;
 mod output;
+mod replay;
 mod report;
 mod store;
 mod told;
@@ -49,6 +50,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Report { source, output, with_text } => {
             commands::report(source, output.as_deref(), *with_text, &mut out)
         }
+        Command::Replay(args) => commands::replay(args, &mut out),
     };
     // What was found before a fault is told too.
     out.finish()?;

@@ -83,6 +83,13 @@ pub fn line(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The beginning of a text, on one line, of at most so many characters.
+pub fn begin(text: &str, most: usize) -> String {
+    let mut chars = text.chars();
+    let begin: String = chars.by_ref().take(most).collect();
+    format!("{}{}", line(&begin), if chars.next().is_some() { "…" } else { "" })
+}
+
 /// Controls and the marks that reorder text.
 fn acts(char: char) -> bool {
     match char {

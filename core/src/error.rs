@@ -357,6 +357,15 @@ pub enum SelectionError {
         /// Those that are not.
         others: Vec<SpanId>,
     },
+    /// It was imported as a block that keepspan does not know, or as what a provider compacted (rule R4).
+    #[error(
+        "{span} is a block that nobody here can read, or what a provider made of earlier text, so no summary takes its place and no \
+         model takes it away: keep it, or evict it by its id"
+    )]
+    Opaque {
+        /// The span.
+        span: SpanId,
+    },
     /// The span was removed by a declared mutation.
     #[error("{span} was discarded by a declared mutation and is not in the store: recalling it says how to recover")]
     Discarded {

@@ -20,6 +20,8 @@ pub mod kind;
 mod memory;
 mod pointer;
 pub mod policy;
+#[cfg(feature = "derive")]
+pub mod presets;
 pub mod rule;
 #[cfg(feature = "search")]
 pub mod search;

@@ -4,7 +4,10 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CounterError, Image, TokenCount, TokenCounter};
+use crate::{
+    CounterError, Image, TokenCount, TokenCounter,
+    wire::{Media, Wire},
+};
 
 /// The id of a span, minted by the window when the span enters, in order, and never reused once a commit has the span, or
 /// knows of it. Shown as `s17`.
@@ -204,6 +207,10 @@ pub struct NewSpan {
     pub(crate) reads: Option<Arc<str>>,
     /// Width and height of an image, in pixels.
     size: Option<(u32, u32)>,
+    /// How it stood in the request that it was imported from.
+    pub(crate) wire: Option<Wire>,
+    /// The images and files within its JSON.
+    media: Option<Box<Media>>,
 }
 
 /// The part a span takes in an exchange: a model's turn, all its calls and all their results (rule R16).
@@ -270,6 +277,8 @@ impl NewSpan {
             sealed: false,
             reads: None,
             size: None,
+            wire: None,
+            media: None,
         }
     }
 
@@ -386,6 +395,11 @@ impl NewSpan {
         Self { sealed: true, ..self }
     }
 
+    /// How it stood in a request.
+    pub(crate) fn framed(self, wire: Wire, media: Option<Media>) -> Self {
+        Self { wire: Some(wire), media: media.map(Box::new), ..self }
+    }
+
     /// The part it takes; `None` where it is to be a part of a turn, or sealed, and the model did not say it.
     pub(crate) fn placed(&mut self) -> Option<Part> {
         let (part, label) = (std::mem::take(&mut self.part), self.turn.take());
@@ -403,6 +417,9 @@ impl NewSpan {
 
     /// What the content costs, by what it is.
     pub(crate) fn count(&self, counter: &dyn TokenCounter) -> Result<TokenCount, CounterError> {
+        if let Some(media) = &self.media {
+            return media.count(counter);
+        }
         match (&self.content, self.size) {
             (Content::Text(text), _) => counter.text(text),
             (Content::Bytes(bytes), None) => counter.bytes(bytes),

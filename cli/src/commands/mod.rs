@@ -2,6 +2,7 @@
 
 mod actions;
 mod list;
+mod replay;
 mod report;
 mod span;
 mod verify;
@@ -15,6 +16,7 @@ use keepspan::{
 pub use self::{
     actions::actions,
     list::{episodes, export, log},
+    replay::replay,
     report::report,
     span::{content, recall, show, tombstone},
     verify::verify,

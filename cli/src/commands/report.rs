@@ -7,11 +7,8 @@ use crate::{args::Source, failure::Failure, output::Output, report};
 
 /// Writes the page; with `--json`, the data behind it goes to standard output.
 pub fn report(source: &Source, output: Option<&Path>, with_text: bool, out: &mut Output) -> Result<(), Failure> {
-    if let Some(path) = output.filter(|path| is_store(path, &source.file)) {
-        let output = path.display();
-        return Err(Failure::Usage(format!(
-            "{output} is a store, which a page would replace: choose another name for the page"
-        )));
+    if let Some(path) = output {
+        replaces_no(path, &[&source.file])?;
     }
     let Opened { store, history } = opened(source)?;
     let name = source
@@ -29,13 +26,27 @@ pub fn report(source: &Source, output: Option<&Path>, with_text: bool, out: &mut
     Ok(())
 }
 
-/// Whether a file is this store, by whatever name, or another one.
-fn is_store(path: &Path, file: &Path) -> bool {
+/// Whether a page may have this name: it would replace a file that was read, by whatever name, or a store.
+pub fn replaces_no(path: &Path, files: &[&Path]) -> Result<(), Failure> {
+    let what = match files.iter().any(|file| is(path, file)) {
+        _ if is_store(path) => "a store",
+        true => "what is read",
+        false => return Ok(()),
+    };
+    let name = path.display();
+    Err(Failure::Usage(format!("{name} is {what}, which a page would replace: choose another name for the page")))
+}
+
+fn is(path: &Path, file: &Path) -> bool {
     let same = || Some(fs::canonicalize(path).ok()? == fs::canonicalize(file).ok()?);
+    same() == Some(true)
+}
+
+fn is_store(path: &Path) -> bool {
     let begins = || {
         let mut first = [0; 4];
         fs::File::open(path).ok()?.read_exact(&mut first).ok()?;
         Some(first == *b"redb")
     };
-    path.is_file() && (same() == Some(true) || begins() == Some(true))
+    path.is_file() && begins() == Some(true)
 }

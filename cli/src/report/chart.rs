@@ -15,7 +15,7 @@ const POINTS: usize = 1_500;
 const APART: f64 = 0.2;
 
 /// The kinds of marks, by row: name in the legend and class.
-pub const ROWS: [(MarkKind, &str, &str); 10] = [
+pub const ROWS: [(MarkKind, &str, &str); 13] = [
     (MarkKind::Pass, "passes", "pass"),
     (MarkKind::Refusal, "passes refused", "refusal"),
     (MarkKind::Fallback, "fallbacks", "fallback"),
@@ -26,6 +26,9 @@ pub const ROWS: [(MarkKind, &str, &str); 10] = [
     (MarkKind::Failed, "not done", "failed"),
     (MarkKind::Uncertain, "uncertain", "uncertain"),
     (MarkKind::Change, "changes", "change"),
+    (MarkKind::Late, "late references", "late"),
+    (MarkKind::Repeated, "made again", "repeated"),
+    (MarkKind::Compacted, "own compaction", "compacted"),
 ];
 
 /// What the axes span.
@@ -60,7 +63,7 @@ pub fn chart(story: &Story) -> Markup {
     }
     let scale = Scale::of(story);
     html! {
-        div.chart #chart {
+        div.charted { div.chart {
             div.plot {
                 (plot(story, &scale))
                 @for tokens in ticks(scale.top) {
@@ -75,8 +78,8 @@ pub fn chart(story: &Story) -> Markup {
             (turns(story, &scale))
             div.cross hidden {}
         }
-        p #detail.detail role="status" aria-live="polite" data-none="Point at the chart, or use the arrow keys, to read a log entry." {}
-        (moments(story, &scale))
+        p.detail role="status" aria-live="polite" data-none="Point at the chart, or use the arrow keys, to read an entry." {}
+        (moments(story, &scale)) }
     }
 }
 
@@ -174,7 +177,7 @@ fn turns(story: &Story, scale: &Scale) -> Markup {
 /// What the script shows for each entry: one element, and all of the store's text in it is escaped as everything is.
 fn moments(story: &Story, scale: &Scale) -> Markup {
     html! {
-        ol #moments hidden {
+        ol.moments hidden {
             @for (at, moment) in story.moments.iter().enumerate() {
                 li data-x=(fixed(scale.x(at))) {
                     b { "turn " (moment.turn) } ", entry " (moment.entry)

@@ -4,7 +4,8 @@ mod chart;
 mod lineage;
 mod page;
 mod read;
+mod replay;
 mod sentences;
 pub mod story;
 
-pub use self::{page::page, read::story_of};
+pub use self::{page::page, read::story_of, replay::replayed};

@@ -1,12 +1,12 @@
 'use strict';
 document.documentElement.classList.add('scripted');
 
-// The chart: the entry nearest to the pointer, or one step by an arrow key.
-const chart = document.getElementById('chart');
-if (chart) {
-  const moments = [...document.querySelectorAll('#moments li')];
+// Each chart: the entry nearest to the pointer, or one step by an arrow key.
+document.querySelectorAll('.charted').forEach((charted) => {
+  const chart = charted.querySelector('.chart');
+  const moments = [...charted.querySelectorAll('.moments li')];
   const places = moments.map((moment) => Number(moment.dataset.x));
-  const detail = document.getElementById('detail');
+  const detail = charted.querySelector('.detail');
   const cross = chart.querySelector('.cross');
   const plot = chart.querySelector('.plot');
   let shown = -1;
@@ -31,7 +31,7 @@ if (chart) {
       show(shown + step);
     }
   });
-}
+});
 
 // The table: rows that match every choice and hold the text.
 const filters = document.querySelector('.filters');

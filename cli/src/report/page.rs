@@ -24,6 +24,22 @@ const ROWS: usize = 2_000;
 
 /// The whole page. O(entries + spans).
 pub fn page(story: &Story) -> String {
+    let body = html! {
+        (head(story))
+        section { h2 { "Utilization" } (chart(story)) }
+        (actions(story))
+        (passes(story))
+        (departures(story))
+        @if !story.summaries.is_empty() {
+            section { h2 { "Summaries and their sources" } (lineage(story)) }
+        }
+        (removals(story))
+    };
+    document(&story.episode, &body)
+}
+
+/// A page that loads nothing.
+pub(super) fn document(title: &str, body: &Markup) -> String {
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'",
         BASE64_STANDARD.encode(Digest::of(SCRIPT.as_bytes()).as_bytes())
@@ -36,19 +52,11 @@ pub fn page(story: &Story) -> String {
                 meta http-equiv="Content-Security-Policy" content=(policy);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (story.episode) " · keepspan" }
+                title { (title) " · keepspan" }
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                (head(story))
-                section { h2 { "Utilization" } (chart(story)) }
-                (actions(story))
-                (passes(story))
-                (departures(story))
-                @if !story.summaries.is_empty() {
-                    section { h2 { "Summaries and their sources" } (lineage(story)) }
-                }
-                (removals(story))
+                (body)
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -89,7 +97,8 @@ fn tiles(story: &Story) -> Markup {
     }
 }
 
-fn tile(name: &str, value: &str) -> Markup {
+/// One number of the top.
+pub(super) fn tile(name: &str, value: &str) -> Markup {
     html! { div { dt { (name) } dd { (value) } } }
 }
 

@@ -88,6 +88,12 @@ pub enum MarkKind {
     Failed,
     Uncertain,
     Change,
+    /// Of a replay: a call that mentions what left before.
+    Late,
+    /// Of a replay: a call that succeeded before.
+    Repeated,
+    /// Of a replay: the session's own compaction.
+    Compacted,
 }
 
 /// A pass of the model, or a fallback.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Certainty, Digest, LaneSpec, Origin, PolicyVersion, Role, SpanId, TokenCount, accounting::Note, action::Ending,
-    kind::KindId, span::Part, window::pointers::Edit,
+    kind::KindId, span::Part, window::pointers::Edit, wire::Wire,
 };
 
 /// One thing that happened to an episode. Lanes, tool names and policies are given by their number in the log so far.
@@ -173,6 +173,7 @@ pub(crate) struct SpanRecord {
     pub(crate) part: Part,
     pub(crate) reads: Option<Arc<str>>,
     pub(crate) failed: bool,
+    pub(crate) wire: Option<Wire>,
 }
 
 impl SpanRecord {

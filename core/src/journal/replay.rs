@@ -304,6 +304,9 @@ impl Replay {
         if record.failed {
             self.contents.failed.insert(span);
         }
+        if let Some(wire) = &record.wire {
+            self.contents.wires.enter(span, wire.clone());
+        }
         if !self.written.contains(&span) {
             self.contents.newest = self.contents.newest.max(record.end());
         }

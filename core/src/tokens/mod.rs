@@ -70,7 +70,7 @@ impl TokenCount {
     }
 
     /// Both together, as certain as the less certain of the two.
-    fn plus(self, other: Self) -> Result<Self, CounterError> {
+    pub(crate) fn plus(self, other: Self) -> Result<Self, CounterError> {
         let tokens = self.tokens.checked_add(other.tokens).ok_or_else(CounterError::too_long)?;
         Ok(Self { tokens, certainty: self.certainty.max(other.certainty) })
     }

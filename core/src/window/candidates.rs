@@ -104,6 +104,11 @@ impl Contents {
         self.classes.get(usize::from(lane)).copied().unwrap_or(Class::Kept)
     }
 
+    /// The class of a span: what the library cannot read is kept, whatever its lane.
+    pub(crate) fn class_of(&self, span: SpanId, entry: &Entry) -> Class {
+        if self.wires.is_opaque(span) { Class::Kept } else { self.class(entry.lane) }
+    }
+
     /// Spans that end after this are among the newest tokens, which the budget keeps.
     pub(crate) fn recent(&self) -> u64 {
         match self.budget.map_or(0, |budget| budget.keep()) {
@@ -123,7 +128,7 @@ impl Contents {
                 return self.exchange(span, here, recent);
             }
             let standing = if entry.end() > recent { Standing::Recent } else { Standing::Free };
-            let (tokens, class) = (u64::from(entry.tokens), self.class(entry.lane));
+            let (tokens, class) = (u64::from(entry.tokens), self.class_of(span, entry));
             Some(Unit { span, tokens, pointers: 1, class, standing, before: here })
         })
     }
@@ -135,10 +140,10 @@ impl Contents {
         if first != span {
             return None;
         }
-        let (mut tokens, mut class, mut end) = (u64::from(entry.tokens), self.class(entry.lane), entry.end());
+        let (mut tokens, mut class, mut end) = (u64::from(entry.tokens), self.class_of(first, entry), entry.end());
         let (mut pointers, mut last) = (1_u64, (first, class));
         for (part, entry) in resident {
-            let here = self.class(entry.lane);
+            let here = self.class_of(part, entry);
             let folds = (last.1, here) == (Class::Evictable, Class::Evictable) && last.0.next() == part;
             pointers = pointers.saturating_add(u64::from(!folds));
             last = (part, here);

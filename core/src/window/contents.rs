@@ -26,6 +26,7 @@ use crate::{
     journal::{self, Event, TombstoneRecord},
     kind::{Derived, Kind},
     pointer::{Fold, Line},
+    wire::Wires,
 };
 
 /// Whether a commit is under way.
@@ -99,6 +100,7 @@ pub struct Contents {
     /// What spans observed, and which superseded which.
     pub(crate) reads: Reads,
     pub(crate) seals: Seals,
+    pub(crate) wires: Wires,
     /// The most that deciding may cost, where the struct's policy says.
     pub(crate) max_decision: Option<u64>,
     /// What a candidate's line in an index usually takes, in tokens.
@@ -167,6 +169,7 @@ impl Contents {
             failed: BTreeSet::new(),
             reads: Reads::default(),
             seals: Seals::default(),
+            wires: Wires::default(),
             trusts_estimates: episode.trusts_estimates,
             cache: None,
             changes: 0,
@@ -259,6 +262,9 @@ impl Contents {
             self.failed.insert(id);
         }
         self.exchanges.enter(id, part);
+        if let Some(wire) = span.wire {
+            self.wires.enter(id, wire);
+        }
         // A failed read supersedes nothing.
         if let Some(subject) = span.reads.filter(|_| !span.failed) {
             self.observed(id, subject);

@@ -10,6 +10,7 @@ mod discard;
 mod evict;
 mod externalize;
 mod gone;
+mod import;
 mod lanes;
 mod migrate;
 pub(crate) mod pointers;

@@ -30,6 +30,7 @@ impl Contents {
             part: self.part(span),
             reads: self.reads.subject(span).cloned(),
             failed: self.failed.contains(&span),
+            wire: self.wires.get(span).cloned(),
         }
     }
 

@@ -127,6 +127,9 @@ impl Contents {
             if old.failed.contains(span) {
                 self.failed.insert(id);
             }
+            if let Some(wire) = old.wires.get(*span) {
+                self.wires.enter(id, wire.clone());
+            }
             if taken {
                 moved.insert(*span, id);
             }

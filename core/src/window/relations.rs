@@ -202,6 +202,11 @@ impl Exchanges {
         self.open.iter().position(|open| open.span == span && *open.id == *call)
     }
 
+    /// Calls that a result can still come for, each with the span that made it: abandoned ones, then those that are open.
+    pub(crate) fn awaited(&self) -> impl Iterator<Item = (Arc<str>, SpanId)> {
+        self.lost.iter().chain(&self.open).map(|call| (call.id.clone(), call.span))
+    }
+
     /// What a span does in its exchange.
     pub(crate) fn part(&self, span: SpanId) -> Option<&Part> {
         self.parts.get(&span)
@@ -266,7 +271,7 @@ impl Exchanges {
         self.all.get(&self.first_of(span))
     }
 
-    fn first_of(&self, span: SpanId) -> SpanId {
+    pub(crate) fn first_of(&self, span: SpanId) -> SpanId {
         self.first.get(&span).copied().unwrap_or(span)
     }
 }

@@ -99,26 +99,26 @@ impl Contents {
     pub(crate) fn render(&self) -> Vec<Message> {
         // Most windows show fewer messages than spans, so a large one starts with a guess.
         let mut messages = Vec::with_capacity(usize::try_from(self.table.len()).unwrap_or(usize::MAX).min(1_024));
-        let mut summaries = self.anchors.iter().map(|(anchor, summary)| (*anchor, *summary)).peekable();
-        let mut pointers = self.pointers.iter().map(|(first, run)| (first, (run.last, run.tokens))).peekable();
-        for (span, entry) in self.table.iter() {
-            if let Some(summary) = at(&mut summaries, span) {
-                messages.extend(self.summary(summary));
-            }
-            let pointer = at(&mut pointers, span);
-            messages.extend(match (entry.residency, pointer) {
-                _ if self.is_summary(span, entry) => None,
-                (Residency::Resident, _) => self.text(entry, Shown::Span(span)),
-                (Residency::Evicted, Some((last, tokens))) => Some(self.pointer(span, last, entry, tokens)),
-                (Residency::Discarded, _) => self.removed(span, entry),
-                _ => None,
-            });
-            if entry.exchange || self.exchanges.is_orphan(span) {
-                let last = messages.last_mut().filter(|last| last.shown == Shown::Span(span));
-                last.into_iter().for_each(|message| self.mark(span, message));
-            }
-        }
+        messages.extend(self.shown().filter_map(|shown| self.message(shown)));
         messages
+    }
+
+    /// What is shown, in order.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = Shown> {
+        let mut summaries = self.anchors.iter().map(|(anchor, summary)| (*anchor, *summary)).peekable();
+        let mut pointers = self.pointers.iter().map(|(first, run)| (first, run.last)).peekable();
+        self.table.iter().flat_map(move |(span, entry)| {
+            let summary = at(&mut summaries, span).and_then(|summary| self.summary(summary));
+            let pointer = at(&mut pointers, span);
+            let own = match (entry.residency, pointer) {
+                _ if self.is_summary(span, entry) => None,
+                (Residency::Resident, _) => Some(Shown::Span(span)),
+                (Residency::Evicted, Some(last)) => Some(Shown::Pointer(span, last)),
+                (Residency::Discarded, _) => Some(Shown::Discarded(span)),
+                _ => None,
+            };
+            summary.into_iter().chain(own)
+        })
     }
 
     fn is_summary(&self, span: SpanId, entry: &Entry) -> bool {
@@ -126,16 +126,37 @@ impl Contents {
         entry.origin == Origin::Model && !self.derivations.is_empty() && self.derivations.contains_key(&span)
     }
 
-    fn summary(&self, summary: SpanId) -> Option<Message> {
-        let entry = self.table.get(summary)?;
-        match entry.residency {
-            Residency::Resident => self.text(entry, Shown::Summary(summary)),
-            Residency::Evicted => {
-                let run = self.pointers.get(summary)?;
-                Some(self.pointer(summary, run.last, entry, run.tokens))
-            }
-            Residency::Discarded => self.removed(summary, entry),
+    fn summary(&self, summary: SpanId) -> Option<Shown> {
+        match self.table.get(summary)?.residency {
+            Residency::Resident => Some(Shown::Summary(summary)),
+            Residency::Evicted => Some(Shown::Pointer(summary, self.pointers.get(summary)?.last)),
+            Residency::Discarded => Some(Shown::Discarded(summary)),
             _ => None,
+        }
+    }
+
+    fn message(&self, shown: Shown) -> Option<Message> {
+        let (Shown::Span(span) | Shown::Summary(span) | Shown::Pointer(span, _) | Shown::Discarded(span)) = shown;
+        let entry = self.table.get(span)?;
+        match shown {
+            Shown::Span(_) => {
+                let mut message = self.text(entry, shown)?;
+                if entry.exchange || self.exchanges.is_orphan(span) {
+                    self.mark(span, &mut message);
+                }
+                Some(message)
+            }
+            Shown::Summary(_) => self.text(entry, shown),
+            Shown::Pointer(first, last) => Some(self.written(
+                entry,
+                self.pointer_text(first, last).into(),
+                self.pointers.get(first)?.tokens,
+                shown,
+            )),
+            Shown::Discarded(_) => {
+                let gone = self.gone.get(&span)?;
+                Some(self.written(entry, gone.notice.clone().into(), gone.count.tokens(), shown))
+            }
         }
     }
 
@@ -158,15 +179,6 @@ impl Contents {
             seal_intact: None,
             result: None,
         })
-    }
-
-    fn pointer(&self, first: SpanId, last: SpanId, entry: &Entry, tokens: u32) -> Message {
-        self.written(entry, self.pointer_text(first, last).into(), tokens, Shown::Pointer(first, last))
-    }
-
-    fn removed(&self, span: SpanId, entry: &Entry) -> Option<Message> {
-        let gone = self.gone.get(&span)?;
-        Some(self.written(entry, gone.notice.clone().into(), gone.count.tokens(), Shown::Discarded(span)))
     }
 
     /// What the library itself says in a span's place, under the span's own role so that roles still alternate.

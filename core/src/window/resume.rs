@@ -146,6 +146,10 @@ impl<C: ContextState, St> Window<C, St> {
             let reads = contents.reads.subject(*span).filter(|_| !of_another).cloned();
             let new = NewSpan::again(content.clone(), entry.origin, entry.role, name, part, reads);
             let new = if contents.failed.contains(span) { new.failed() } else { new };
+            let new = match contents.wires.get(*span) {
+                Some(wire) => new.framed(wire.clone(), wire.media(entry.origin, &content)),
+                None => new,
+            };
             Some(Unsaved { span: *span, lane: contents.lane_name(entry), content, new })
         };
         contents.fresh.iter().filter_map(unsaved).collect()

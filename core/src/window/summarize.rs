@@ -137,6 +137,9 @@ impl<'w, St> Operation<'w, St> for Summarize {
         let score = self.sources.score;
         let sources = contents.select(&self.sources.ids, self.lane, Residency::Resident)?;
         contents.no_half(&sources)?;
+        if let Some(span) = sources.iter().copied().find(|source| contents.wires.is_opaque(*source)) {
+            return Err(SelectionError::Opaque { span }.into());
+        }
         let span = contents.table.next_id();
         let mut tombstones = Vec::with_capacity(sources.len());
         for &source in &sources {

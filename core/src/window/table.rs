@@ -50,6 +50,11 @@ impl Entry {
         self.residency == Residency::Resident
     }
 
+    /// Whether the window shows it, or a notice in its place.
+    pub(crate) fn is_shown(&self) -> bool {
+        matches!(self.residency, Residency::Resident | Residency::Discarded)
+    }
+
     pub(crate) fn count(&self) -> TokenCount {
         TokenCount::of(self.tokens, self.certainty)
     }

@@ -113,6 +113,7 @@ struct Externalized {
     part: u8,
     reads: Option<()>,
     failed: bool,
+    wire: Option<u8>,
 }
 
 #[derive(Clone, Serialize)]
@@ -208,7 +209,7 @@ impl Window {
     fn commit(&mut self, blobs: Vec<Blob>, events: &[Event]) -> Outcome<()> {
         let time = u64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_millis())?;
         let (spans, names) = (self.spans.len() as u64, &self.names[self.named..]);
-        let mut record = postcard::to_extend(&Entry { time, spans, names, notes: &[], events }, vec![5])?;
+        let mut record = postcard::to_extend(&Entry { time, spans, names, notes: &[], events }, vec![6])?;
         let chain = Sha256::new().chain_update(self.chain).chain_update(&record).finalize();
         record.extend_from_slice(&chain);
         let batch = Batch::new(self.episode.clone(), self.length, blobs, vec![record]);
@@ -377,6 +378,7 @@ impl Span {
             part: 0,
             reads: None,
             failed: false,
+            wire: None,
         }
     }
 }

@@ -59,7 +59,7 @@ use crate::{
 /// ```
 #[must_use = "a pass changes nothing until a proposal is applied"]
 pub struct Pass<'w, C, St> {
-    pub(super) shared: &'w Shared<St>,
+    pub(in crate::window) shared: &'w Shared<St>,
     pub(super) admitted: Admitted,
     pub(super) index: Index,
     pub(super) state: PhantomData<fn() -> C>,

@@ -154,6 +154,9 @@ impl Contents {
         let entry = self.entry(span)?;
         let lane = self.lane_name(entry);
         self.in_state(span, entry, Residency::Resident)?;
+        if self.wires.is_opaque(span) {
+            return Err(SelectionError::Opaque { span }.into());
+        }
         match self.class(entry.lane) {
             Class::Kept => return Err(ProposalError::Kept { span, lane }),
             Class::Rationale => return Err(ProposalError::NeverCandidate { span, lane }),
@@ -180,7 +183,7 @@ impl Contents {
     }
 
     pub(super) fn is_evictable(&self, span: SpanId) -> bool {
-        self.unit(span).all(|(_, entry)| self.class(entry.lane) == Class::Evictable)
+        self.unit(span).all(|(part, entry)| self.class_of(part, entry) == Class::Evictable)
     }
 
     /// The lane that summaries go to: the first `#[derived]` one.
