@@ -26,14 +26,19 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use keepspan::{
     ContextState, Episode, Finish, Message, ModelAnswer, NewSpan, Shown, SpanId, Spans, SummaryText, Window,
-    store::EmbeddedStore,
+    store::Store,
 };
 use rusqlite::{Connection, params};
+
+mod place;
+
+use place::Place;
 
 // -------------------------------------------------------------------------------------------------
 // Memory: what an agent's window can do
@@ -186,7 +191,7 @@ struct Migration {
 
 /// The memory of an agent on keepspan.
 struct Kept {
-    window: Window<Migration, EmbeddedStore>,
+    window: Window<Migration, Arc<dyn Store>>,
     lanes: BTreeMap<u64, (SpanId, &'static str)>,
 }
 
@@ -345,9 +350,9 @@ impl Memory for Kept {
     }
 }
 
-/// Opens the keepspan memory, its store in `dir`.
-fn open_kept(dir: &Path, budget: usize) -> Result<Box<dyn Memory>> {
-    let store = keepspan::store::open(dir.join("episode.db"))?;
+/// Opens the keepspan memory, its store in `dir` where it is a file.
+fn open_kept(dir: &Path, place: &Place, budget: usize) -> Result<Box<dyn Memory>> {
+    let store = place.open(&dir.join("episode.db"))?;
     let episode = Episode::new("migration", "scripted-pruner-1").budget(u64::try_from(budget)?);
     Ok(Box::new(Kept { window: Window::open(store, episode)?, lanes: BTreeMap::new() }))
 }
@@ -1541,6 +1546,8 @@ struct Args {
     /// Keep the databases and the store in this directory
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
 }
 
 fn parse_budget(text: &str) -> Result<usize, String> {
@@ -1555,7 +1562,7 @@ fn run_all(dir: &Path, args: &Args) -> Result<bool> {
     let plain = run_agent("plain", Box::<Plain>::default(), &dir.join("plain"), args)?;
     let kept_dir = dir.join("kept");
     fs::create_dir_all(&kept_dir)?;
-    let kept = run_agent("kept", open_kept(&kept_dir, args.budget)?, &kept_dir, args)?;
+    let kept = run_agent("kept", open_kept(&kept_dir, &args.place, args.budget)?, &kept_dir, args)?;
     let control = run_agent("control", Box::<Plain>::default(), &dir.join("control"), args)?;
     report(&[("plain", &plain), ("kept", &kept)], &control, args);
     let as_expected = !plain.verdict.is_right() && kept.verdict.is_right() && control.verdict.is_right();

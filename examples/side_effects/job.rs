@@ -10,6 +10,7 @@ use crate::{
     calls::{Conversation, Turn, Write},
     kept::Kept,
     line::{Faults, Line},
+    place::Place,
     plain::Plain,
     service::latest,
 };
@@ -76,7 +77,7 @@ pub trait Agent {
 }
 
 /// Goes on with the job of a folder to its end.
-pub fn work(folder: &Path) -> Result<()> {
+pub fn work(folder: &Path, place: &Place) -> Result<()> {
     let job: Job = load(&folder.join("job.json"))?.context("no job.json in the folder")?;
     let at = folder.join("progress.json");
     let mut progress: Progress = load(&at)?.unwrap_or_default();
@@ -84,7 +85,7 @@ pub fn work(folder: &Path) -> Result<()> {
     let mut agent: Box<dyn Agent> = match job.mode {
         Mode::Every => Box::new(Plain { remembers: false }),
         Mode::List => Box::new(Plain { remembers: true }),
-        Mode::Keepspan => Box::new(Kept::open(&folder.join("agent.db"))?),
+        Mode::Keepspan => Box::new(Kept::open(&folder.join("agent.db"), place)?),
     };
     for (number, turn) in job.conversation.turns.iter().enumerate().skip(progress.next) {
         match turn {

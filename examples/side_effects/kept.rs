@@ -1,7 +1,7 @@
 //! With keepspan: the same calls on permits. What was done, what failed and what is uncertain is found in the store, by the
 //! request's signature, whatever has left the window and whichever process did it.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use anyhow::{Result, anyhow, bail};
 use keepspan::{
@@ -10,7 +10,7 @@ use keepspan::{
     audit::{Happening, History},
     evidence::{Evidence, Raw},
     rule::{Grounded, Justifies, RunsOn, RunsWith, Unconsented},
-    store::EmbeddedStore,
+    store::Store,
 };
 use serde::Serialize;
 
@@ -18,12 +18,13 @@ use crate::{
     calls::{Turn, Write},
     job::{Agent, BUDGET, Progress, Tally, wanted_again},
     line::{Answer, Line},
+    place::Place,
     requests::{Desk, Request, typed},
 };
 
 /// An agent whose memory is a window over a store.
 pub struct Kept {
-    window: Window<Desk, EmbeddedStore>,
+    window: Window<Desk, Arc<dyn Store>>,
 }
 
 /// The episode of every conversation, each in a store of its own.
@@ -37,10 +38,13 @@ enum Reply {
 
 impl Kept {
     /// Opens the window, or goes on with the one that a killed process left.
-    pub fn open(path: &Path) -> Result<Self> {
-        let known = path.exists();
-        let (store, episode) = (keepspan::store::open(path)?, Episode::new(EPISODE, "oldest-first"));
-        let window = if known { Window::resume(store, episode)? } else { Window::open(store, episode)? };
+    pub fn open(path: &Path, place: &Place) -> Result<Self> {
+        let (store, episode) = (place.open(path)?, Episode::new(EPISODE, "oldest-first"));
+        let window = if store.length(&EpisodeId::new(EPISODE))? > 0 {
+            Window::resume(store, episode)?
+        } else {
+            Window::open(store, episode)?
+        };
         Ok(Self { window })
     }
 
@@ -132,7 +136,7 @@ impl Kept {
 }
 
 /// Asks the airline what became of an attempt, and puts that on record: its answer, or that it never arrived.
-fn settle<A: Action>(attempt: Withheld<'_, A, EmbeddedStore, Attempt>, line: &Line) -> Result<Option<String>> {
+fn settle<A: Action>(attempt: Withheld<'_, A, Arc<dyn Store>, Attempt>, line: &Line) -> Result<Option<String>> {
     let found = line.airline.find(&reference(attempt.signature(), attempt.number()))?.map(|effect| effect.answer);
     let settlement = match &found {
         Some(answer) => Settlement::done(answer.as_str(), "the airline has it under this reference")?,
@@ -217,8 +221,8 @@ pub struct Permits {
 
 impl Permits {
     /// Reads the journal of an agent that is through.
-    pub fn read(path: &Path) -> Result<Self> {
-        let store = keepspan::store::open(path)?;
+    pub fn read(path: &Path, place: &Place) -> Result<Self> {
+        let store = place.open(path)?;
         let history = History::read(&store, &EpisodeId::new(EPISODE))?;
         let (mut permits, mut failed) = (Self::default(), BTreeSet::new());
         for happening in history.entries().iter().flat_map(|entry| &entry.happenings) {

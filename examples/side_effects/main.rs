@@ -32,6 +32,8 @@ mod job;
 mod kept;
 mod line;
 mod own;
+#[path = "../place.rs"]
+mod place;
 mod plain;
 mod report;
 mod requests;
@@ -41,6 +43,7 @@ use calls::{Conversation, Source};
 use job::{Job, Mode, Progress};
 use kept::Permits;
 use line::{Fault, Faults, faults};
+use place::Place;
 use report::{Came, Compared};
 use service::Airline;
 
@@ -65,12 +68,14 @@ struct Args {
     /// Work on the job in this folder: what the processes that are killed are started with
     #[arg(long, hide = true)]
     work: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match &args.work {
-        Some(folder) => job::work(folder).map(|()| true),
+        Some(folder) => job::work(folder, &args.place).map(|()| true),
         None => run(&args),
     };
     match done {
@@ -91,7 +96,7 @@ fn run(args: &Args) -> Result<bool> {
             "made-up calls in the shape of recorded ones; `--corpus DIR` adds recorded ones of tau-bench and tau2-bench"
         ),
     }
-    let all = sources.iter().map(compare).collect::<Result<Vec<_>>>()?;
+    let all = sources.iter().map(|source| compare(source, &args.place)).collect::<Result<Vec<_>>>()?;
     if args.json {
         println!("{}", serde_json::json!(all));
     } else {
@@ -111,16 +116,16 @@ fn run(args: &Args) -> Result<bool> {
     Ok(broken.is_empty())
 }
 
-fn compare(source: &Source) -> Result<Compared> {
+fn compare(source: &Source, place: &Place) -> Result<Compared> {
     let mut compared = Compared { source: source.name, recorded: source.recorded, ..Compared::default() };
     for (at, conversation) in source.conversations.iter().enumerate() {
         progress(source, at);
         let within = || format!("{}, conversation {}", source.name, conversation.name);
-        let undisturbed = replay(Mode::Every, conversation, Faults::new()).with_context(within)?;
+        let undisturbed = replay(Mode::Every, conversation, Faults::new(), place).with_context(within)?;
         let wanted = report::wanted(&undisturbed.effects, conversation);
         let faults = faults(wanted.iter().map(|effect| effect.turn));
         let [every, list, keepspan] =
-            Mode::ALL.map(|mode| replay(mode, conversation, faults.clone()).with_context(within));
+            Mode::ALL.map(|mode| replay(mode, conversation, faults.clone(), place).with_context(within));
         compared.add(conversation, &undisturbed, &wanted, &[every?, list?, keepspan?]);
     }
     Ok(compared)
@@ -134,12 +139,12 @@ fn progress(source: &Source, at: usize) {
 }
 
 /// Replays a conversation in processes of its own, one after each kill, until it is through.
-fn replay(mode: Mode, conversation: &Conversation, faults: Faults) -> Result<Came> {
+fn replay(mode: Mode, conversation: &Conversation, faults: Faults, place: &Place) -> Result<Came> {
     let folder = tempfile::tempdir()?;
     let planned = faults.values().filter(|fault| **fault != Fault::TimedOut).count();
     job::save(&folder.path().join("job.json"), &Job { mode, conversation: conversation.clone(), faults })?;
     let mut kills = 0_usize;
-    while !ended(folder.path())? {
+    while !ended(folder.path(), place)? {
         kills = kills.saturating_add(1);
         if kills > planned {
             bail!("a process ended otherwise than by the {planned} kills that were planned");
@@ -148,7 +153,7 @@ fn replay(mode: Mode, conversation: &Conversation, faults: Faults) -> Result<Cam
     let airline = Airline::open(&folder.path().join("airline.db"), conversation)?;
     let progress: Progress = job::load(&folder.path().join("progress.json"))?.unwrap_or_default();
     let permits = match mode {
-        Mode::Keepspan => Permits::read(&folder.path().join("agent.db"))?,
+        Mode::Keepspan => Permits::read(&folder.path().join("agent.db"), place)?,
         Mode::Every | Mode::List => Permits::default(),
     };
     let (effects, rejected) = (airline.effects()?, airline.rejected()?);
@@ -156,8 +161,8 @@ fn replay(mode: Mode, conversation: &Conversation, faults: Faults) -> Result<Cam
 }
 
 /// Whether a process came to the end of the job; it did not where it was killed.
-fn ended(folder: &Path) -> Result<bool> {
-    let child = Command::new(std::env::current_exe()?).arg("--work").arg(folder).output()?;
+fn ended(folder: &Path, place: &Place) -> Result<bool> {
+    let child = Command::new(std::env::current_exe()?).arg("--work").arg(folder).args(place.arguments()).output()?;
     match child.status.code() {
         Some(0) => Ok(true),
         // A signal, or what stands for it where there are none.

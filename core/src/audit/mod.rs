@@ -24,10 +24,12 @@
 
 mod entry;
 mod history;
+mod rows;
 mod verify;
 
 pub use self::{
     entry::{Happening, LogEntry, SpanFacts, Standing},
     history::{AtTurn, AuditError, History},
+    rows::{Rows, TombstoneRow, rows},
     verify::{Damage, Progress, Verified, verify},
 };

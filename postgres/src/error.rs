@@ -1,0 +1,99 @@
+//! What can go wrong between here and the servers.
+
+use std::time::Duration;
+
+use keepspan::{Digest, store::StoreError};
+
+/// Why a server refused, failed or did not answer. Within a [`StoreError`], it is the source of
+/// [`StoreError::Backend`], by [`StoreError::backend`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address cannot be read.
+    #[error("the address of the database cannot be read: {0}; it looks like `postgres://user@host:5432/database`")]
+    Address(#[source] tokio_postgres::Error),
+    /// The schema's name is not one.
+    #[error("`{name}` is no name of a schema here: take 1 to 63 of a-z, 0-9 and _, not a digit first")]
+    SchemaName {
+        /// The name.
+        name: String,
+    },
+    /// The TLS settings are no use.
+    #[error("TLS cannot be set up: {0}; pass a configuration of your own to `Options::tls`, or `sslmode=disable`")]
+    Tls(#[source] rustls::Error),
+    /// The schema has no store.
+    #[error("the schema `{schema}` has no store: run `keepspan_postgres::migrate` once")]
+    NoStore {
+        /// The schema.
+        schema: String,
+    },
+    /// The store was made by another version.
+    #[error(
+        "the schema `{schema}` has version {found}, and this library reads {supported}: run `keepspan_postgres::migrate`, \
+         or use the library that wrote it"
+    )]
+    Version {
+        /// The schema.
+        schema: String,
+        /// The version there.
+        found: i32,
+        /// The version this library reads.
+        supported: i32,
+    },
+    /// The server acknowledges what it may lose.
+    #[error("the server runs with `fsync = off`, so what it acknowledges may be lost: set it on")]
+    NotDurable,
+    /// The server only follows another.
+    #[error("the server is a standby, which takes no writes and may be behind: give the address of the primary")]
+    Standby,
+    /// No answer within the [deadline](crate::Retry::deadline).
+    #[error("no answer after {attempts} attempts in {waited:?}: is the server up, and is the deadline long enough?")]
+    Unavailable {
+        /// How often it was tried.
+        attempts: u32,
+        /// How long.
+        waited: Duration,
+        /// What the last attempt met; none where it was still waiting.
+        source: Option<tokio_postgres::Error>,
+    },
+    /// The server refused, and did nothing.
+    #[error("the server refused: {0}; mend what it names, then run the step again")]
+    Server(#[from] tokio_postgres::Error),
+    /// The pool of connections is of no use any more.
+    #[error("the pool of connections is closed: connect again")]
+    Closed,
+    /// The system gave no threads.
+    #[error("no runtime could be started: {0}; are there threads to have?")]
+    Runtime(#[source] std::io::Error),
+    /// More than one statement carries.
+    #[error(
+        "a commit of {bytes} bytes is more than the server takes at once, {most}: set `Options::objects`, or push less at once"
+    )]
+    TooLarge {
+        /// The bytes of it that would go to the database.
+        bytes: usize,
+        /// The most.
+        most: usize,
+    },
+    /// A blob is in an object store that this handle does not have.
+    #[error("blob {digest} is in an object store: set `Options::objects` as whoever wrote it did")]
+    NoObjects {
+        /// The blob.
+        digest: Digest,
+    },
+    /// The object store refused or failed.
+    #[error("the object store failed: {0}; mend it, then run the step again")]
+    Objects(#[from] object_store::Error),
+    /// The address of the object store cannot be read.
+    #[error("`{address}` is no address of an object store: it looks like `s3://bucket/folder` or `file:///folder`")]
+    ObjectsAddress {
+        /// The address.
+        address: String,
+    },
+}
+
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        Self::backend(error)
+    }
+}

@@ -1,0 +1,143 @@
+//! Large blobs in an object store, each under its digest.
+
+use std::{path::PathBuf, sync::Arc};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use keepspan::{Digest, store::Blob};
+use object_store::{
+    Error as ObjectError, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload, WriteMultipart,
+    local::LocalFileSystem, parse_url_opts, path::Path,
+};
+use url::Url;
+
+use crate::Error;
+
+/// How many are on their way at once.
+pub(crate) const AT_ONCE: usize = 8;
+
+/// From how many bytes on one is sent in parts, and how many a part has.
+const LARGE: usize = 16 << 20;
+const PART: usize = 8 << 20;
+
+/// Where blobs above a size go: an object store, each under its digest, put at most once.
+///
+/// They are there before the transaction that names them, so a crash leaves at most an object that nothing names, which
+/// [`verify`](crate::PostgresStore::verify) lists. How long it is tried is the object store's own to say, not
+/// [`Retry`](crate::Retry)'s: a large one takes its time.
+#[derive(Clone, Debug)]
+pub struct Objects {
+    store: Arc<dyn ObjectStore>,
+    folder: Path,
+    above: usize,
+}
+
+impl Objects {
+    /// Blobs of more than 1 MiB go to `store`, which must know [`PutMode::Create`]; a [`LocalFileSystem`] must be
+    /// `with_fsync(true)`.
+    pub fn new(store: Arc<dyn ObjectStore>) -> Self {
+        Self { store, folder: Path::default(), above: 1 << 20 }
+    }
+
+    /// The object store at an address: `file:///folder`, and by the crate's features `s3://bucket/folder`,
+    /// `gs://bucket/folder`, `az://container/folder`. Credentials and endpoints are read from the environment, as
+    /// [`parse_url_opts`] says: `AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT`.
+    ///
+    /// # Errors
+    /// [`Error::ObjectsAddress`], and what the store says of it.
+    pub fn open(address: &str) -> Result<Self, Error> {
+        let wrong = || Error::ObjectsAddress { address: address.to_owned() };
+        let url = Url::parse(address).map_err(|_| wrong())?;
+        if url.scheme() == "file" {
+            let folder: PathBuf = url.to_file_path().map_err(|()| wrong())?;
+            return Ok(Self::new(Arc::new(LocalFileSystem::new_with_prefix(folder)?.with_fsync(true))));
+        }
+        let variables =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let (store, folder) = parse_url_opts(&url, variables)?;
+        Ok(Self { folder, ..Self::new(store.into()) })
+    }
+
+    /// Other than 1 MiB: the most bytes of a blob that stays in the database. Blobs that are there stay where they are.
+    #[must_use]
+    pub fn above(self, bytes: usize) -> Self {
+        Self { above: bytes, ..self }
+    }
+
+    /// A folder within the store.
+    #[must_use]
+    pub fn folder(self, folder: impl Into<Path>) -> Self {
+        Self { folder: folder.into(), ..self }
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.above
+    }
+
+    fn place(&self, digest: &Digest) -> Path {
+        self.folder.clone().join(digest.to_string())
+    }
+
+    pub(crate) async fn put<'a>(&self, blobs: impl Iterator<Item = &'a Blob>) -> Result<(), ObjectError> {
+        let puts: Vec<_> = blobs.map(|blob| self.put_one(blob)).collect();
+        stream::iter(puts).buffer_unordered(AT_ONCE).try_collect().await
+    }
+
+    async fn put_one(&self, blob: &Blob) -> Result<(), ObjectError> {
+        let place = self.place(blob.digest());
+        if blob.bytes().len() >= LARGE {
+            // Parts have no condition. Two that send them at once send the same bytes.
+            if self.there(&place).await? {
+                return Ok(());
+            }
+            let mut upload = WriteMultipart::new_with_chunk_size(self.store.put_multipart(&place).await?, PART);
+            for part in blob.bytes().chunks(PART) {
+                upload.wait_for_capacity(AT_ONCE).await?;
+                upload.write(part);
+            }
+            return upload.finish().await.map(drop);
+        }
+        loop {
+            let bytes = PutPayload::from(blob.bytes().to_vec());
+            match self.store.put_opts(&place, bytes, PutMode::Create.into()).await {
+                // Some stores say so while another is still sending it, which may yet fail.
+                Err(ObjectError::AlreadyExists { .. }) if !self.there(&place).await? => {}
+                Err(ObjectError::AlreadyExists { .. }) => return Ok(()),
+                put => return put.map(drop),
+            }
+        }
+    }
+
+    async fn there(&self, place: &Path) -> Result<bool, ObjectError> {
+        match self.store.head(place).await {
+            Err(ObjectError::NotFound { .. }) => Ok(false),
+            found => found.map(|_| true),
+        }
+    }
+
+    pub(crate) async fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, ObjectError> {
+        match self.store.get(&self.place(digest)).await {
+            Err(ObjectError::NotFound { .. }) => Ok(None),
+            found => Ok(Some(found?.bytes().await?.into())),
+        }
+    }
+
+    /// One that is not there is gone already.
+    pub(crate) async fn remove(&self, digest: &Digest) -> Result<(), ObjectError> {
+        match self.store.delete(&self.place(digest)).await {
+            Err(ObjectError::NotFound { .. }) => Ok(()),
+            removed => removed,
+        }
+    }
+
+    /// Every object that has the name of a digest, with it.
+    pub(crate) async fn all(&self, mut each: impl FnMut(Digest, ObjectMeta)) -> Result<(), ObjectError> {
+        let mut found = self.store.list(Some(&self.folder));
+        while let Some(object) = found.try_next().await? {
+            let name = object.location.filename().map(|name| serde_json::from_value(name.into()));
+            if let Some(Ok(digest)) = name {
+                each(digest, object);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! The store.
+
+use std::collections::HashMap;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use keepspan::{
+    Digest, EpisodeId,
+    store::{AsyncStore, Batch, StoreError},
+};
+use tokio_postgres::Row;
+
+use crate::{
+    Error, Objects, Options,
+    commit::{Arguments, COMMIT, bytes_of, int},
+    connection::{Connections, Failed},
+    migrate::{CHECK, checked},
+    objects::AT_ONCE,
+};
+
+/// In any order, those that there are: the order asked for takes the server longer than a map takes here.
+const BLOBS: &str = "SELECT digest, sealed, bytes FROM blobs WHERE digest = ANY ($1)";
+const LOG: &str = "SELECT record FROM log WHERE episode = $1 AND number >= $2 ORDER BY number LIMIT $3";
+const LENGTH: &str = "SELECT coalesce(max(number) + 1, 0) FROM log WHERE episode = $1";
+const HOLDERS: &str = "SELECT holder FROM unnest($1::bytea[]) WITH ORDINALITY AS asked (signature, place) \
+                       LEFT JOIN claims USING (signature) ORDER BY place";
+/// One step of the index for each, however long the logs.
+const EPISODES: &str = "WITH RECURSIVE names AS ( \
+     (SELECT episode FROM log ORDER BY episode LIMIT 1) UNION ALL \
+     SELECT (SELECT episode FROM log WHERE episode > names.episode ORDER BY episode LIMIT 1) \
+     FROM names WHERE names.episode IS NOT NULL) \
+     SELECT episode, (SELECT max(number) + 1 FROM log WHERE log.episode = names.episode) \
+     FROM names WHERE episode IS NOT NULL";
+
+/// A store that many processes on many machines share, in a schema of a PostgreSQL database. Cheap to clone.
+///
+/// A commit is one transaction and one round trip; so is every read, whose large blobs are then fetched from the
+/// [object store](Objects), where there is one. After a lost connection each tries again as [`Retry`](crate::Retry)
+/// says. A commit whose answer was lost is asked about under a number of its own, and never written twice; only when no
+/// answer comes within the deadline it is [`StoreError::Unacknowledged`], and
+/// [`Window::recover`](keepspan::Window::recover_async) asks later.
+///
+/// A future that is dropped in the middle of a commit leaves it to the server whether it happens, as that error does.
+#[derive(Clone, Debug)]
+pub struct PostgresStore {
+    pub(crate) connections: Connections,
+    pub(crate) objects: Option<Objects>,
+}
+
+impl PostgresStore {
+    /// Connects, and checks that the schema has a store of this version on a server that keeps what it acknowledges.
+    ///
+    /// # Errors
+    /// [`Error`] says what is wrong.
+    pub async fn connect(options: Options) -> Result<Self, Error> {
+        let connections = Connections::new(&options)?;
+        checked(connections.ask(CHECK, &[]).await, &options.schema)?;
+        Ok(Self { connections, objects: options.objects })
+    }
+
+    /// Every episode that has records, ascending, with their number. O(episodes · log of the store).
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn episodes(&self) -> Result<Vec<(EpisodeId, u64)>, StoreError> {
+        let rows = self.connections.ask(EPISODES, &[]).await?;
+        let episode = |row: &Row| {
+            let name = String::from_utf8_lossy(column::<&[u8]>(row, 0)?).into_owned();
+            Ok((EpisodeId::new(name), number(column(row, 1)?)))
+        };
+        rows.iter().map(episode).collect()
+    }
+
+    /// After the transaction: the objects of what is sealed go, those of this batch too, which are for nothing.
+    async fn remove(&self, batch: &Batch, sealed: Vec<Vec<u8>>) -> Result<(), StoreError> {
+        let Some(objects) = &self.objects else { return Ok(()) };
+        let digests = sealed.into_iter().filter_map(|digest| Some(Digest::from_bytes(digest.try_into().ok()?)));
+        for digest in digests.chain(batch.seals().iter().copied()) {
+            // The log says that they are gone, and they may not be.
+            objects.remove(&digest).await.map_err(|_| StoreError::Unacknowledged)?;
+        }
+        Ok(())
+    }
+
+    async fn holder(&self, signature: Digest) -> Result<Vec<u8>, StoreError> {
+        Ok(self.holders(&[signature]).await?.into_iter().next().flatten().unwrap_or_default())
+    }
+
+    /// Of each blob its bytes, where the database has them.
+    async fn blobs(&self, digests: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let rows = self.connections.ask(BLOBS, &[&bytes_of(digests)]).await?;
+        let mut found = HashMap::with_capacity(rows.len());
+        for row in &rows {
+            found.insert(column::<&[u8]>(row, 0)?, row);
+        }
+        let blob = |digest: &Digest| match found.get(&digest.as_bytes()[..]) {
+            None => Err(StoreError::Missing { digest: *digest }),
+            Some(row) if column(row, 1)? => Err(StoreError::Sealed { digest: *digest }),
+            Some(row) => column(row, 2),
+        };
+        digests.iter().map(blob).collect()
+    }
+
+    /// A blob's bytes, wherever they are.
+    async fn whole(&self, bytes: Option<Vec<u8>>, digest: Digest) -> Result<Vec<u8>, StoreError> {
+        if let Some(bytes) = bytes {
+            return Ok(bytes);
+        }
+        let objects = self.objects.as_ref().ok_or(Error::NoObjects { digest })?;
+        match objects.get(&digest).await.map_err(Error::from)? {
+            Some(bytes) => Ok(bytes),
+            // Sealed since, or lost.
+            None => {
+                self.blobs(&[digest]).await?;
+                Err(StoreError::Missing { digest })
+            }
+        }
+    }
+}
+
+impl AsyncStore for PostgresStore {
+    async fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        let above = self.objects.as_ref().map_or(usize::MAX, Objects::limit);
+        let arguments = Arguments::of(batch, |bytes| bytes.len() > above)?;
+        if let Some(objects) = &self.objects {
+            objects.put(batch.blobs().iter().filter(|blob| blob.bytes().len() > above)).await.map_err(Error::from)?;
+        }
+        match self.connections.ask(COMMIT, &arguments.values()).await {
+            Ok(rows) => self.remove(batch, rows.first().map_or(Ok(Vec::new()), |row| column(row, 0))?).await,
+            Err(failed) => match Refusal::of(&failed.error) {
+                Some(Refusal::Length(found)) => {
+                    let (episode, expected) = (batch.episode().clone(), batch.expected());
+                    Err(StoreError::Conflict { episode, expected, found })
+                }
+                Some(Refusal::Claimed(signature)) => {
+                    Err(StoreError::Claimed { signature, holder: self.holder(signature).await? })
+                }
+                None if failed.open => Err(StoreError::Unacknowledged),
+                None => Err(failed.into()),
+            },
+        }
+    }
+
+    async fn get_many(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>, StoreError> {
+        let blobs = self.blobs(digests).await?;
+        if blobs.iter().all(Option::is_some) {
+            return Ok(blobs.into_iter().flatten().collect());
+        }
+        let each: Vec<_> = blobs.into_iter().zip(digests).map(|(blob, digest)| self.whole(blob, *digest)).collect();
+        stream::iter(each).buffered(AT_ONCE).try_collect().await
+    }
+
+    async fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        let rows = self.connections.ask(LOG, &[&episode.as_str().as_bytes(), &int(from), &int(most)]).await?;
+        rows.iter().map(|row| column(row, 0)).collect()
+    }
+
+    async fn length(&self, episode: &EpisodeId) -> Result<u64, StoreError> {
+        let rows = self.connections.ask(LENGTH, &[&episode.as_str().as_bytes()]).await?;
+        rows.first().map_or(Ok(0), |row| Ok(number(column(row, 0)?)))
+    }
+
+    async fn holders(&self, signatures: &[Digest]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        let rows = self.connections.ask(HOLDERS, &[&bytes_of(signatures)]).await?;
+        rows.iter().map(|row| column(row, 0)).collect()
+    }
+}
+
+impl From<Failed> for StoreError {
+    fn from(failed: Failed) -> Self {
+        failed.error.into()
+    }
+}
+
+/// Why `commit` of the migrations refused a batch.
+enum Refusal {
+    Length(u64),
+    Claimed(Digest),
+}
+
+impl Refusal {
+    fn of(error: &Error) -> Option<Self> {
+        let Error::Server(error) = error else { return None };
+        let told = error.as_db_error()?;
+        let detail = told.detail()?;
+        match told.code().code() {
+            "KS001" => detail.parse().ok().map(Self::Length),
+            "KS002" => signature(detail).map(Self::Claimed),
+            _ => None,
+        }
+    }
+}
+
+/// A digest from hex digits.
+fn signature(hex: &str) -> Option<Digest> {
+    serde_json::from_value(hex.into()).ok()
+}
+
+fn column<'a, T: tokio_postgres::types::FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, StoreError> {
+    row.try_get(at).map_err(|error| Error::from(error).into())
+}
+
+fn number(int: i64) -> u64 {
+    u64::try_from(int).unwrap_or(0)
+}
