@@ -5,7 +5,7 @@
 
 use std::io::BufRead;
 
-use memchr::{memchr, memchr_iter, memchr2};
+use memchr::{memchr, memchr_iter};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -478,26 +478,21 @@ impl Skim {
         while let Some(byte) = bytes.get(self.seen) {
             if self.within == Within::String {
                 let rest = bytes.get(self.seen..).unwrap_or_default();
-                match memchr2(b'"', b'\\', rest) {
-                    None => {
-                        self.seen = bytes.len();
-                        return None;
-                    }
-                    Some(at) => {
-                        let at = self.seen.saturating_add(at);
-                        if bytes.get(at) == Some(&b'"') {
-                            self.seen = at.saturating_add(1);
-                            self.within = Within::Brackets;
-                            if self.depth == 0 {
-                                return Some(self.seen);
-                            }
-                        } else if at.saturating_add(1) < bytes.len() {
-                            self.seen = at.saturating_add(2);
-                        } else {
-                            // The escaped byte is not here yet.
-                            self.seen = at;
-                            return None;
-                        }
+                let quote = memchr(b'"', rest);
+                let text = rest.get(..quote.unwrap_or(rest.len())).unwrap_or_default();
+                // Quotes are rarer than escapes, and an escaped one is told by what stands before it.
+                let escapes = text.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
+                self.seen = self.seen.saturating_add(text.len());
+                if quote.is_none() {
+                    // The escaped byte is not here yet.
+                    self.seen = self.seen.saturating_sub(usize::from(escapes));
+                    return None;
+                }
+                self.seen = self.seen.saturating_add(1);
+                if !escapes {
+                    self.within = Within::Brackets;
+                    if self.depth == 0 {
+                        return Some(self.seen);
                     }
                 }
                 continue;

@@ -10,7 +10,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 use keepspan::{Budget, ByteEstimate, Limits, TokenCounter, store::Store};
-use keepspan_sessions::{Format, ReadError, Report};
+use keepspan_sessions::{Format, Report};
 
 use super::report::replaces_no;
 use crate::{
@@ -123,12 +123,9 @@ fn one(
         None => (None, false),
     };
     let mut replay = Replay::new(settings, store, is_kept, names);
-    let report = keepspan_sessions::read(input, format, |step| replay.step(step));
+    let report = replay::read(input, format, settings, |step| replay.step(step));
     bar.finish_and_clear();
-    let report = report.map_err(|error| match error {
-        ReadError::Step(failure) => failure,
-        other => unreadable(other.to_string()),
-    })?;
+    let report = report?.map_err(|error| unreadable(error.to_string()))?;
     let conversations = replay.finish()?;
     if conversations.is_empty() {
         let only = args.only.as_deref().unwrap_or_default();

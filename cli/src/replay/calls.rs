@@ -4,7 +4,6 @@ use std::{collections::HashMap, sync::Arc};
 
 use keepspan::Signature;
 use keepspan_sessions::Call;
-use serde_json::Value;
 
 use super::{
     outcome::{Repeated, Repeats},
@@ -60,11 +59,10 @@ impl Calls {
         self.answered.clear();
     }
 
-    /// A call; whether it was made and succeeded before, and where.
-    pub fn made(&mut self, entry: usize, line: u64, call: &Call, arguments: &Value) -> Option<u64> {
-        let signature = || Signature::of(&call.name, arguments);
-        let request = || Request { signature: signature(), line, call: call.clone(), counted: false };
-        let mut request = (Act::of(&call.name) != Act::Read).then(request);
+    /// A call, with its signature where it may change something; whether it was made and succeeded before, and where.
+    pub fn made(&mut self, entry: usize, line: u64, call: &Call, signature: Option<Signature>) -> Option<u64> {
+        let request = |signature| Request { signature, line, call: call.clone(), counted: false };
+        let mut request = signature.map(request);
         let before = request.as_mut().and_then(|request| self.repeats(request));
         self.open.push(Made { id: call.id.clone(), entry, request });
         before

@@ -3,18 +3,20 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
+    thread,
 };
 
 use keepspan::{
-    AbandonError, Abandonment, Advice, Digest, Episode, FallBackError, FellBack, Outcome as Applied, PushError, SpanId,
+    AbandonError, Abandonment, Advice, Episode, FallBackError, FellBack, Outcome as Applied, PushError, SpanId,
     Tombstone, tool::Answer,
 };
 use keepspan_sessions::{Compaction, Entry, EntryKind, Place};
-use serde_json::Value;
 
 use super::{
+    ahead::{Asked, Told},
     calls::Calls,
-    late::{LastSeen, mentioned},
+    late::LastSeen,
+    mentions::hash,
     outcome::{BACK, Late, Outcome, Reference, Resident, Scripted, Share},
     own::Context,
     prune::{self, Session},
@@ -32,6 +34,8 @@ use crate::{
 const LISTED: usize = 20;
 /// Points of the chart; beyond, two become one.
 const MOMENTS: usize = 4_096;
+/// Spans from which two threads bring them back.
+const MANY: usize = 256;
 /// Marks of a point.
 const MARKS: usize = 6;
 
@@ -45,7 +49,7 @@ struct Known {
     tool: Option<Arc<str>>,
     kind: EntryKind,
     /// Of its text, from the file; none of a picture.
-    digest: Option<Digest>,
+    hash: Option<u64>,
     evicted: bool,
     /// The first entry of the turn that it belongs to, its calls' results too.
     turn: usize,
@@ -136,7 +140,8 @@ impl<'a> Running<'a> {
     ///
     /// # Errors
     /// When the window or the store fails.
-    pub fn entry(&mut self, entry: Entry) -> Result<(), Failure> {
+    pub fn entry(&mut self, told: Told) -> Result<(), Failure> {
+        let Told { entry, hash, mentions, calls } = told;
         let speaks = matches!(entry.kind, EntryKind::Model | EntryKind::Thinking);
         if speaks && !self.speaking {
             self.turn(entry.place)?;
@@ -146,11 +151,9 @@ impl<'a> Running<'a> {
             self.first = at;
         }
         self.speaking = speaks;
-        for call in &entry.calls {
-            // What is no JSON is one text.
-            let arguments = call.json().unwrap_or_else(|| Value::String(call.arguments.to_string()));
-            self.mentions(&arguments, &call.name, entry.place.line);
-            if let Some(first) = self.calls.made(at, entry.place.line, call, &arguments) {
+        for (call, asked) in entry.calls.iter().zip(&calls) {
+            self.mentions(asked, &call.name, entry.place.line);
+            if let Some(first) = self.calls.made(at, entry.place.line, call, asked.signature) {
                 let what = format!("`{}` again, as in line {first}, where it succeeded", call.name);
                 self.mark(MarkKind::Repeated, what);
             }
@@ -163,7 +166,7 @@ impl<'a> Running<'a> {
             Some(_) => self.window.utilization().saturating_sub(before),
             None => self.settings.count(&entry.text),
         };
-        self.seen.see(&entry.text, at);
+        self.seen.see(&mentions, at);
         self.known.push(Known {
             span,
             line: entry.place.line,
@@ -171,7 +174,7 @@ impl<'a> Running<'a> {
             tokens,
             tool: entry.tool,
             kind: entry.kind,
-            digest: (!entry.text.is_empty()).then(|| Digest::of(entry.text.as_bytes())),
+            hash,
             evicted: false,
             turn: asked_by
                 .and_then(|at| self.known.get(at))
@@ -189,7 +192,7 @@ impl<'a> Running<'a> {
 
     /// Pushes an entry; `None` where it is larger than the whole budget, so that nothing of it can be sent.
     fn push(&mut self, entry: &Entry, asked_by: Option<usize>) -> Result<Option<SpanId>, Failure> {
-        match prune::push(&mut self.window, entry.span.clone(), entry.answers.as_ref()) {
+        match prune::push(&mut self.window, &entry.span, entry.answers.as_ref()) {
             Ok(span) => return Ok(Some(span)),
             Err(PushError::LargerThanBudget { .. }) => {}
             Err(error) => return Err(Failure::Replay(format!("line {}: {error}", entry.place.line))),
@@ -316,13 +319,13 @@ impl<'a> Running<'a> {
     }
 
     /// What a call mentions, and where that was seen last.
-    fn mentions(&mut self, arguments: &Value, tool: &str, line: u64) {
-        let (act, now) = (Act::of(tool), self.out.tokens);
+    fn mentions(&mut self, asked: &Asked, tool: &str, line: u64) {
+        let (act, now) = (asked.act, self.out.tokens);
         let (mut farthest, mut dropped) = (None::<u64>, false);
-        let mut gone: Option<(u64, usize, &str)> = None;
+        let mut gone: Option<(u64, usize, usize)> = None;
         let mut evicted = false;
-        for (hash, mention) in mentioned(arguments) {
-            let Some((at, known)) = self.seen.last(hash).and_then(|at| Some((at, self.known.get(at)?))) else {
+        for (mention, hash) in asked.mentioned.hashes.iter().enumerate() {
+            let Some((at, known)) = self.seen.last(*hash).and_then(|at| Some((at, self.known.get(at)?))) else {
                 continue;
             };
             let distance = now.saturating_sub(known.start);
@@ -333,7 +336,7 @@ impl<'a> Running<'a> {
             if (by_plain || known.evicted) && gone.is_none_or(|(farthest, ..)| distance > farthest) {
                 gone = Some((distance, at, mention));
             }
-            self.context.mentioned(hash, at, act);
+            self.context.mentioned(*hash, at, act);
         }
         let late = &mut self.out.late;
         late.calls = late.calls.saturating_add(u64::from(farthest.is_some()));
@@ -351,6 +354,7 @@ impl<'a> Running<'a> {
         }
         let Some((distance, at, mention)) = gone else { return };
         let Some(known) = self.known.get(at) else { return };
+        let mention = asked.mentioned.name(mention);
         let reference = Reference {
             line,
             tool: tool.to_owned(),
@@ -508,24 +512,56 @@ impl<'a> Running<'a> {
     }
 
     fn recall(&mut self) -> Result<(), Failure> {
-        for known in self.known.iter().filter(|known| known.evicted) {
-            let Some(span) = known.span else { continue };
-            let kept = &mut self.out.keepspan;
-            match self.window.recall(span).wait() {
-                // The store's own check is against its own digest, this one against what the file says.
-                Ok(recalled)
-                    if known.digest.is_none_or(|digest| digest == Digest::of(recalled.content().as_bytes())) =>
-                {
-                    kept.recalled = kept.recalled.saturating_add(1);
-                    let bytes = number(recalled.content().as_bytes().len());
-                    kept.recalled_bytes = kept.recalled_bytes.saturating_add(bytes);
-                }
-                Ok(_) => kept.changed = kept.changed.saturating_add(1),
-                Err(error) => return Err(replay(error)),
-            }
+        let evicted = self.known.iter().filter(|known| known.evicted);
+        let evicted: Vec<_> = evicted.filter_map(|known| Some((known.span?, known.hash))).collect();
+        let half = if evicted.len() < MANY { 0 } else { evicted.len() / 2 };
+        let (first, rest) = evicted.split_at_checked(half).unwrap_or_default();
+        let window = &self.window;
+        // Nothing is read any more, so that two threads are free.
+        let halves = thread::scope(|scope| {
+            let beside =
+                (!first.is_empty()).then(|| thread::Builder::new().spawn_scoped(scope, || back(window, first)));
+            let rest = back(window, rest);
+            let first = match beside {
+                Some(Ok(beside)) => beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                _ => back(window, first),
+            };
+            [first, rest]
+        });
+        let kept = &mut self.out.keepspan;
+        for half in halves {
+            let Back { recalled, bytes, changed } = half?;
+            kept.recalled = kept.recalled.saturating_add(recalled);
+            kept.recalled_bytes = kept.recalled_bytes.saturating_add(bytes);
+            kept.changed = kept.changed.saturating_add(changed);
         }
         Ok(())
     }
+}
+
+/// What came back.
+#[derive(Default)]
+struct Back {
+    recalled: u64,
+    bytes: u64,
+    changed: u64,
+}
+
+/// Brings spans back and compares each with the hash of what the file says.
+fn back(window: &Session<Shared>, spans: &[(SpanId, Option<u64>)]) -> Result<Back, Failure> {
+    let mut back = Back::default();
+    for (span, said) in spans {
+        let recalled = window.recall(*span).wait().map_err(replay)?;
+        let bytes = recalled.content().as_bytes();
+        // The window's own check is SHA-256 of what it was given, this one is against what the file says.
+        if said.is_none_or(|said| said == hash(bytes)) {
+            back.recalled = back.recalled.saturating_add(1);
+            back.bytes = back.bytes.saturating_add(number(bytes.len()));
+        } else {
+            back.changed = back.changed.saturating_add(1);
+        }
+    }
+    Ok(back)
 }
 
 /// Makes two points one: the larger request, and the first marks of both.

@@ -1,5 +1,6 @@
 //! Replay: what keepspan would have done with a recorded session, and what a plain pruner would have lost.
 
+mod ahead;
 mod calls;
 mod conversation;
 mod late;
@@ -14,6 +15,7 @@ mod state;
 pub mod table;
 
 pub use self::{
+    ahead::read,
     prune::name,
     run::{Replay, Settings},
     scratch::Scratch,

@@ -146,7 +146,7 @@ impl Context {
             .map_err(|error| Failure::Replay(error.to_string()))?;
         let mut entries = HashMap::new();
         for live in &self.live {
-            if let Some(span) = live.span.clone() {
+            if let Some(span) = &live.span {
                 let id = push(&mut window, span, live.answers.as_ref())
                     .map_err(|error| Failure::Replay(error.to_string()))?;
                 entries.insert(id, live.entry);

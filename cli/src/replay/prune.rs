@@ -17,9 +17,9 @@ pub type Session<St> = Window<Conversation, St>;
 ///
 /// # Errors
 /// As [`keepspan::Lanes::route`].
-pub fn push<St>(window: &mut Session<St>, span: NewSpan, answers: Option<&Arc<str>>) -> Result<SpanId, PushError> {
+pub fn push<St>(window: &mut Session<St>, span: &NewSpan, answers: Option<&Arc<str>>) -> Result<SpanId, PushError> {
     match (window.lanes().route(span.clone()), answers) {
-        (Err(PushError::Unasked { .. }), Some(call)) => window.lanes().route(span.orphan(call.clone())),
+        (Err(PushError::Unasked { .. }), Some(call)) => window.lanes().route(span.clone().orphan(call.clone())),
         (pushed, _) => pushed,
     }
 }

@@ -6,9 +6,9 @@ use keepspan::{
     Budget, EpisodeId, Limits, TokenCounter,
     store::{MemoryStore, Store},
 };
-use keepspan_sessions::{Conversation as Begun, Step};
+use keepspan_sessions::Conversation as Begun;
 
-use super::{conversation::Running, outcome::Outcome, script::Ask};
+use super::{ahead::Ready, conversation::Running, outcome::Outcome, script::Ask};
 use crate::{args::Policy, failure::Failure};
 
 /// How a file is replayed.
@@ -25,6 +25,12 @@ impl Settings {
     /// What a text takes; one that cannot be counted takes nothing.
     pub fn count(&self, text: &str) -> u64 {
         self.counter.text(text).map_or(0, |count| count.tokens().into())
+    }
+
+    /// Whether a conversation is replayed.
+    pub fn replays(&self, begun: &Begun) -> bool {
+        let only = self.only.as_deref();
+        only.is_none_or(|only| *begun.name == *only || begun.number.to_string() == only)
     }
 }
 
@@ -54,19 +60,18 @@ impl<'a> Replay<'a> {
     ///
     /// # Errors
     /// When the window or the store fails.
-    pub fn step(&mut self, step: Step) -> Result<(), Failure> {
+    pub fn step(&mut self, step: Ready) -> Result<(), Failure> {
         match (step, &mut self.current) {
-            (Step::Begins(begun), _) => self.begin(&begun),
-            (Step::Entry(entry), Some(running)) => running.entry(entry),
-            (Step::Compacted(compaction), Some(running)) => running.compacted(&compaction),
+            (Ready::Begins(begun), _) => self.begin(&begun),
+            (Ready::Entry(told), Some(running)) => running.entry(*told),
+            (Ready::Compacted(compaction), Some(running)) => running.compacted(&compaction),
             _ => Ok(()),
         }
     }
 
     fn begin(&mut self, begun: &Begun) -> Result<(), Failure> {
         self.end()?;
-        let only = self.settings.only.as_deref();
-        if only.is_none_or(|only| *begun.name == *only || begun.number.to_string() == only) {
+        if self.settings.replays(begun) {
             let name = self.name(&begun.name);
             let store = self.store.clone().unwrap_or_else(|| Arc::new(MemoryStore::new()));
             self.current = Some(Running::open(self.settings, store, name, begun.place.line)?);

@@ -32,20 +32,31 @@ impl Contents {
         if let Some(most) = self.max_decision.filter(|most| index.saturating_add(rationale) > *most) {
             return Err(Refused::AbovePolicy { index, rationale, most });
         }
+        let room = Ask {
+            utilization: self.request(),
+            limit: budget.limit(),
+            candidates: 0,
+            gross: 0,
+            index,
+            rationale,
+            pointers: 0,
+            cache: 0,
+            margin: budget.margin().max(rationale),
+        };
+        // Where there is no room to decide in, what there is to prune changes nothing.
+        if let Err(refused @ (Refused::OverBudget { .. } | Refused::DecisionInBand { .. })) = room.decide() {
+            return Err(refused);
+        }
         let tally = self.tally();
         // No more lines than a tool definition takes, nor than fit the index.
         let most = budget.index().checked_div(self.line_price).unwrap_or(0).min(MOST);
         let (candidates, gross) = tally.largest(most);
         let ask = Ask {
-            utilization: self.request(),
-            limit: budget.limit(),
             candidates,
             gross: taken(gross, prices.uptake),
-            index: prices.index,
-            rationale: prices.rationale,
             pointers: taken(candidates.saturating_mul(prices.pointer), prices.uptake),
             cache: self.cache_cost(tally.before),
-            margin: budget.margin().max(prices.rationale),
+            ..room
         };
         ask.decide().map_err(|refused| self.explained(refused, &tally))
     }
