@@ -8,7 +8,8 @@ use crate::{CounterError, PushError, SpanId};
 pub enum ImportError {
     /// There is no history in it.
     #[error(
-        "{format}: no history found: give a request or response body, its list of messages, or one message; a body has its history in `{list}`"
+        "{format}: no history found: give a request or a whole response body, its list of messages, or one message; a body has its history \
+         in `{list}`, and an error answer or a chunk of a stream has none"
     )]
     NoHistory {
         /// The format.

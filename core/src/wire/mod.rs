@@ -43,7 +43,7 @@
 //! lanes.work.evict(imported.spans[2]).wait()?;
 //! let request = window.render_for(Anthropic)?;
 //! assert!(wire::validate(Anthropic, &request.to_value()).is_ok());
-//! assert!(request.body().contains("2 spans") || request.body().contains("recall"));
+//! assert!(request.history().contains("[s3 to s4: 2 spans, "), "{}", request.history()); // .. recall any by id]
 //! # Ok(())
 //! # }
 //! ```

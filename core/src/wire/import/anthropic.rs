@@ -21,12 +21,15 @@ impl Format for Anthropic {
             return reading.each(list, message);
         }
         if value.get("role").is_some() {
-            return match (value.get("usage"), value.get("content")) {
-                (None, _) | (_, None) => message(reading, value),
+            let answered = RESPONSE.iter().any(|field| value.get(*field).is_some());
+            return match value.get("content") {
                 // The model had nothing to add, and no message is empty.
-                (_, Some(Value::Array(blocks))) if blocks.is_empty() => Ok(()),
+                Some(Value::Array(blocks)) if answered && blocks.is_empty() => Ok(()),
                 // Of the rest of a response body, no request takes most.
-                (_, Some(content)) => message(reading, &json!({ "role": value.get("role"), "content": content })),
+                Some(content) if answered => {
+                    message(reading, &json!({ "role": value.get("role"), "content": content }))
+                }
+                _ => message(reading, value),
             };
         }
         let list = value.get("messages").and_then(Value::as_array);
@@ -60,7 +63,13 @@ fn blocks(message: &Value) -> impl Iterator<Item = &Value> {
     message.get("content").and_then(Value::as_array).into_iter().flatten()
 }
 
+/// Fields of a response body, by which it is told from a message.
+const RESPONSE: &[&str] = &["usage", "stop_reason", "type"];
+
 fn message(reading: &mut Reading, message: &Value) -> Result<(), ImportError> {
+    if message.get("tool_calls").or_else(|| message.get("tool_call_id")).is_some() {
+        return Err(reading.wrong("it is a message of OpenAI Chat"));
+    }
     reading.readable(message, "content")?;
     match text(message, "role") {
         Some("user") => {

@@ -45,6 +45,10 @@ impl Format for OpenAiChat {
 fn message(reading: &mut Reading, message: &Value) -> Result<(), ImportError> {
     let role = text(message, "role").ok_or_else(|| reading.wrong("it has no `role`"))?;
     reading.readable(message, "content")?;
+    let mut blocks = message.get("content").and_then(Value::as_array).into_iter().flatten();
+    if blocks.any(|block| matches!(text(block, "type"), Some("tool_use" | "tool_result" | "thinking"))) {
+        return Err(reading.wrong("it is a message of Anthropic"));
+    }
     match role {
         "system" | "developer" => {
             return reading.message(message, "content", Files::AsText, NewSpan::notice, |reading, at| {
