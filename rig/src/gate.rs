@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use keepspan::{Budget, ByteEstimate, ContextState, Message as Shown, Shown as What, TokenCounter as _, Window};
+use keepspan::{Budget, ByteEstimate, ContextState, Message as Shown, Role, Shown as What, TokenCounter as _, Window};
 use rig_core::{completion::CompletionRequest, transcript::validate_canonical};
 
 use crate::{
@@ -24,7 +24,7 @@ pub(crate) fn check<C: ContextState, St>(window: &Window<C, St>, request: &Compl
     fits(window.budget(), &shown, &there, request)?;
     for message in shown.iter().filter(|message| message.seal_intact() != Some(false) && stays::<C>(message)) {
         let What::Span(span) = message.shown() else { continue };
-        match there.get_mut(&held(message)).filter(|times| **times > 0) {
+        match there.get_mut(&(message.role() == Role::Assistant, held(message))).filter(|times| **times > 0) {
             Some(times) => *times = times.saturating_sub(1),
             None => return Err(Stop::Missing { span, lane: message.lane() }),
         }
@@ -48,12 +48,12 @@ fn held(message: &Shown) -> Held<'_> {
 fn fits(
     budget: Option<Budget>,
     shown: &[Shown],
-    there: &HashMap<Held<'_>, usize>,
+    there: &HashMap<(bool, Held<'_>), usize>,
     request: &CompletionRequest,
 ) -> Result<(), Stop> {
     let Some(budget) = budget else { return Ok(()) };
     let counted: HashMap<_, _> = shown.iter().map(|message| (held(message), u64::from(message.tokens()))).collect();
-    let cost = |(held, times): (&Held<'_>, &usize)| {
+    let cost = |((_, held), times): (&(bool, Held<'_>), &usize)| {
         let tokens = counted.get(held).copied().unwrap_or_else(|| estimate(held));
         tokens.saturating_mul(u64::try_from(*times).unwrap_or(u64::MAX))
     };

@@ -236,11 +236,13 @@ fn image(bytes: &[u8]) -> Option<Image> {
     Some(Image { data, media_type: Some(media_type), ..Image::default() })
 }
 
-/// How often each block is among these.
-pub(crate) fn counted<'m>(pieces: &[Piece<'m>]) -> HashMap<Held<'m>, usize> {
+/// How often each block is among these, of the model's or of anyone else's: what one said is not there because the other
+/// repeats it.
+pub(crate) fn counted<'m>(pieces: &[Piece<'m>]) -> HashMap<(bool, Held<'m>), usize> {
     let mut counted = HashMap::new();
     for piece in pieces {
-        match counted.entry(piece.held()) {
+        let is_models = matches!(piece, Piece::Said { .. });
+        match counted.entry((is_models, piece.held())) {
             Entry::Vacant(free) => drop(free.insert(1_usize)),
             Entry::Occupied(mut taken) => *taken.get_mut() = taken.get().saturating_add(1),
         }

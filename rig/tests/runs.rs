@@ -623,3 +623,22 @@ fn images_and_reasoning_are_kept_as_they_are() {
         matches!(AssistantMessage::new(turn.content.clone()).tool_calls().next(), Some(call) if call.function.name == *"read")
     );
 }
+
+#[test]
+fn what_a_person_said_is_not_there_because_the_model_repeats_it() {
+    let said = [AssistantContent::text("Add a column."), call("c1", "read", json!({ "n": 1 }))];
+    let turns = [MockTurn::from_contents(said), MockTurn::text("done")];
+    let (model, keepspan) = (MockCompletionModel::from_turns(turns), Keepspan::new(window(MemoryStore::default())));
+    let agent = agent(&model, &keepspan);
+    let other = Overwrites(|history| {
+        let replaced =
+            |(at, message): (usize, &Message)| if at == 0 { Message::user("Go on.") } else { message.clone() };
+        history.iter().enumerate().map(replaced).collect()
+    });
+    block_on(async {
+        agent.prompt("Add a column.").add_hook(other).await.unwrap_err();
+        let stopped = keepspan.stopped().await.unwrap();
+        assert!(matches!(*stopped, Stop::Missing { lane: "rules", .. }), "{stopped:?}");
+    });
+    assert_eq!(model.request_count(), 1);
+}

@@ -5,7 +5,7 @@ use crate::{
     ContextState, LaneSpec, PushError, TokenCount,
     rule::EntersWhile,
     state::route,
-    wire::{self, Format, ImportError, Imported, Reading, RenderError, Rendered, Waiting},
+    wire::{self, Format, ImportError, Imported, Made, Reading, RenderError, Rendered, Waiting},
 };
 
 impl<C: ContextState, St, S> Lanes<'_, C, St, S> {
@@ -101,8 +101,8 @@ impl Contents {
     /// Calls that a result can still come for.
     fn waiting(&self) -> Vec<Waiting> {
         let calls = self.exchanges.awaited();
-        let waiting =
-            |(id, turn)| Waiting { id, name: None, turn: self.table.get(turn).and_then(|turn| turn.content.clone()) };
+        let content = |turn| self.table.get(turn)?.content.clone();
+        let waiting = |(id, turn)| Waiting { id, name: None, made: Made::By(turn), turn: content(turn) };
         calls.map(waiting).collect()
     }
 }

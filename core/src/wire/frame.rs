@@ -71,8 +71,8 @@ pub(super) const SOLE: &str = "\x05";
 /// Most bytes of a frame: what is longer says something, so it is counted and hashed with the text.
 pub(super) const LONGEST: usize = 256;
 
-/// Fields that say nothing themselves. A frame stays in the log when the text is redacted, so no other has a value there.
-const PLAIN: &[&str] = &[
+/// Fields that name things. A frame stays in the log when the text is redacted, so no other has a value there.
+const NAMES: &[&str] = &[
     "role",
     "type",
     "name",
@@ -85,27 +85,30 @@ const PLAIN: &[&str] = &[
     "is_error",
     "cache_control",
     "ttl",
-    "content",
-    "text",
-    "parts",
-    "output",
-    "result",
-    "error",
     "thought",
-    "response",
-    "functionResponse",
-    "function_response",
 ];
 
-/// Whether JSON around a hole says nothing but what the format asks for: known fields, and others without a value.
+/// Fields that the text is within.
+const AROUND: &[&str] =
+    &["content", "text", "parts", "output", "result", "error", "response", "functionResponse", "function_response"];
+
+/// Whether JSON around a hole says nothing but what the format asks for: names, what the hole is within, and fields without a
+/// value.
 pub(super) fn is_plain(value: &Value, hole: &Value) -> bool {
     match value {
-        _ if std::ptr::eq(value, hole) => true,
+        _ if std::ptr::eq(value, hole) || is_blank(value) => true,
         Value::Array(values) => values.iter().all(|value| is_plain(value, hole)),
         Value::Object(fields) => fields.iter().all(|(name, value)| {
-            (PLAIN.contains(&name.as_str()) || is_blank(value) || std::ptr::eq(value, hole)) && is_plain(value, hole)
+            let is_name = NAMES.contains(&name.as_str());
+            match value {
+                _ if std::ptr::eq(value, hole) || is_blank(value) => true,
+                Value::Array(_) | Value::Object(_) => {
+                    (is_name || AROUND.contains(&name.as_str())) && is_plain(value, hole)
+                }
+                _ => is_name,
+            }
         }),
-        _ => true,
+        _ => false,
     }
 }
 
@@ -173,27 +176,33 @@ impl<'f> Frame<'f> {
     }
 }
 
-/// Writes JSON with marks in place of some of its values.
-pub(super) fn write(value: &Value, holes: &[(&Value, &str)], out: &mut Vec<u8>) {
-    if let Some((_, mark)) = holes.iter().find(|(hole, _)| std::ptr::eq(*hole, value)) {
-        return out.extend_from_slice(mark.as_bytes());
-    }
+/// Writes JSON with marks in place of some of its values, which are in its order.
+pub(super) fn write(value: &Value, mut holes: &[(&Value, &str)], out: &mut Vec<u8>) {
+    marked(value, &mut holes, out);
+}
+
+fn marked(value: &Value, holes: &mut &[(&Value, &str)], out: &mut Vec<u8>) {
+    let Some(((hole, mark), rest)) = holes.split_first() else { return push(value, out) };
     match value {
-        Value::Array(values) if !holes.is_empty() => {
+        _ if std::ptr::eq(*hole, value) => {
+            out.extend_from_slice(mark.as_bytes());
+            *holes = rest;
+        }
+        Value::Array(values) => {
             out.push(b'[');
             for (at, value) in values.iter().enumerate() {
                 separate(at, out);
-                write(value, holes, out);
+                marked(value, holes, out);
             }
             out.push(b']');
         }
-        Value::Object(fields) if !holes.is_empty() => {
+        Value::Object(fields) => {
             out.push(b'{');
             for (at, (name, value)) in fields.iter().enumerate() {
                 separate(at, out);
                 quoted(name, out);
                 out.push(b':');
-                write(value, holes, out);
+                marked(value, holes, out);
             }
             out.push(b'}');
         }

@@ -64,7 +64,7 @@ const FILES: &[&str] = &[
 /// The same in a format that has no types.
 const INLINE: &[&str] = &["inlineData", "inline_data"];
 
-/// Walks JSON for blocks with files and images, and their data.
+/// Walks JSON for blocks with files and images, and their data; the holes come in its order.
 fn find<'v>(value: &'v Value, holes: &mut Vec<Hole<'v>>, parts: &mut Vec<Part>) {
     match value {
         Value::Array(values) => values.iter().for_each(|value| find(value, holes, parts)),

@@ -67,7 +67,7 @@ pub use self::{
 };
 pub(crate) use self::{
     frame::{Wire, Wires},
-    import::{Read, Reading, Waiting},
+    import::{Made, Read, Reading, Waiting},
     media::Media,
     render::write,
 };

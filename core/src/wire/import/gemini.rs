@@ -107,8 +107,10 @@ fn user(reading: &mut Reading, at: At<'_>) {
 
 fn result(reading: &mut Reading, at: At<'_>, response: &Value) {
     let name = text(response, "name").unwrap_or_default();
-    let of_name = || reading.newest_of(name).unwrap_or_else(|| name.into());
-    let key = id(response).filter(|id| reading.waits(id)).map_or_else(of_name, Into::into);
+    let key = match id(response).filter(|id| reading.waits(id)) {
+        Some(id) => id.into(),
+        None => reading.called(name).unwrap_or_else(|| name.into()),
+    };
     let told = response.get("response");
     let fields = told.and_then(Value::as_object);
     let only = fields.filter(|fields| fields.len() == 1).and_then(|fields| fields.iter().next());

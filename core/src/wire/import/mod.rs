@@ -5,7 +5,10 @@ mod gemini;
 mod openai_chat;
 mod openai_responses;
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use serde_json::Value;
 
@@ -37,8 +40,19 @@ pub struct Imported {
 pub(crate) struct Waiting {
     pub(crate) id: Arc<str>,
     pub(crate) name: Option<Arc<str>>,
-    /// The turn that made it, where the name was not read yet.
+    /// The turn that made it.
+    pub(crate) made: Made,
+    /// What the turn that made it says, where the name was not read yet.
     pub(crate) turn: Option<Content>,
+}
+
+/// The turn that a call is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Made {
+    /// One that is in the window.
+    By(SpanId),
+    /// The message at this place of what is read.
+    At(usize),
 }
 
 /// A span that was read, and where.
@@ -61,8 +75,10 @@ pub struct Reading {
     /// The place of the message at hand.
     index: usize,
     read: Vec<Read>,
-    /// Calls without a result, oldest first. Providers use ids again: a result is of the nearest before it.
+    /// Calls without a result, oldest first. Providers use ids again: a result is of the newest turn that has one.
     waiting: Vec<Waiting>,
+    /// The names of the calls of earlier turns that were looked into: each is read once, not for each of its results.
+    named: HashMap<Made, HashMap<Arc<str>, Arc<str>>>,
     /// Most frames are the same.
     frames: HashSet<Arc<str>>,
     pub(super) elsewhere: Option<&'static str>,
@@ -122,6 +138,7 @@ impl Reading {
             index: 0,
             read: Vec::new(),
             waiting,
+            named: HashMap::new(),
             frames: HashSet::new(),
             elsewhere: None,
         }
@@ -266,11 +283,11 @@ impl Reading {
 
     /// A model's message, which is one span; its calls wait from here on.
     fn model(&mut self, message: &Value, said: Said<'_>, files: Files, seal: bool, turn: Option<&'static str>) {
-        let (mut ids, mut waiting) = (Vec::new(), Vec::new());
+        let (mut ids, mut waiting, made) = (Vec::new(), Vec::new(), Made::At(self.index));
         (self.calls)(message, &mut |id, name| {
             let id: Arc<str> = id.into();
             ids.push(id.clone());
-            waiting.push(Waiting { id, name: Some(name.into()), turn: None });
+            waiting.push(Waiting { id, name: Some(name.into()), made, turn: None });
         });
         self.waiting.append(&mut waiting);
         let said = if ids.is_empty() && !seal { said } else { Said::Whole };
@@ -284,12 +301,14 @@ impl Reading {
         });
     }
 
-    /// The result of the nearest call before it that `is` it and has none; an orphan where there is none.
+    /// The result of a call before it that has this id and no result; an orphan where there is none.
     fn result(&mut self, at: At<'_>, said: Said<'_>, id: &str, name: Option<&str>, failed: bool) {
-        let called = self.waiting.iter().rposition(|call| *call.id == *id);
-        let called = called.map(|at| self.waiting.remove(at));
+        let called = self.first_of_newest(|reading, at| reading.waiting.get(at).is_some_and(|call| *call.id == *id));
         let orphan = called.is_none();
-        let told = called.as_ref().and_then(|call| self.name_of(call));
+        let told = called.and_then(|at| self.name_of(at));
+        if let Some(at) = called {
+            self.waiting.remove(at);
+        }
         let name = told.or_else(|| name.map(Into::into)).unwrap_or_else(|| "unknown".into());
         self.take(at, said, Files::Counted, |content| {
             let span = NewSpan::tool(name, content);
@@ -301,31 +320,51 @@ impl Reading {
         }
     }
 
-    /// The tool that a call is of.
-    fn name_of(&self, call: &Waiting) -> Option<Arc<str>> {
-        if call.name.is_some() {
-            return call.name.clone();
+    /// The tool that a call is of, by its place among those that wait.
+    fn name_of(&mut self, at: usize) -> Option<Arc<str>> {
+        let call = self.waiting.get_mut(at)?;
+        if let Some(content) = call.turn.take() {
+            let calls = self.calls;
+            let names = self.named.entry(call.made).or_insert_with(|| names(&content, calls));
+            call.name = names.get(&call.id).cloned();
         }
-        let turn: Value = serde_json::from_str(call.turn.as_ref()?.as_text()?).ok()?;
-        let mut found = None;
-        (self.calls)(&turn, &mut |id, name| {
-            if id == &*call.id {
-                found = Some(name.into());
-            }
-        });
-        found
+        call.name.clone()
     }
 
-    /// The newest call of this name that waits.
-    fn newest_of(&self, name: &str) -> Option<Arc<str>> {
-        let mut newest = self.waiting.iter().rev();
-        newest.find(|call| self.name_of(call).as_deref() == Some(name)).map(|call| call.id.clone())
+    /// The id of the call of this name that waits: the first of the newest turn that has one.
+    fn called(&mut self, name: &str) -> Option<Arc<str>> {
+        let at = self.first_of_newest(|reading, at| reading.name_of(at).as_deref() == Some(name))?;
+        self.waiting.get(at).map(|call| call.id.clone())
+    }
+
+    /// The first call of the newest turn that has one: results come in the order of their calls.
+    fn first_of_newest(&mut self, is: impl Fn(&mut Self, usize) -> bool) -> Option<usize> {
+        let mut first = (0..self.waiting.len()).rev().find(|at| is(self, *at))?;
+        let made = self.waiting.get(first)?.made;
+        for at in (0..first).rev() {
+            if self.waiting.get(at).is_none_or(|call| call.made != made) {
+                break;
+            }
+            if is(self, at) {
+                first = at;
+            }
+        }
+        Some(first)
     }
 
     /// Whether a call of this id waits.
     fn waits(&self, id: &str) -> bool {
         self.waiting.iter().any(|call| *call.id == *id)
     }
+}
+
+/// The tools that a turn calls, by the ids of the calls.
+fn names(turn: &Content, calls: Calls) -> HashMap<Arc<str>, Arc<str>> {
+    let mut names = HashMap::new();
+    if let Some(turn) = turn.as_text().and_then(|turn| serde_json::from_str(turn).ok()) {
+        calls(&turn, &mut |id, name| drop(names.insert(id.into(), name.into())));
+    }
+    names
 }
 
 /// JSON as its text.

@@ -169,7 +169,7 @@ fn result(reading: &mut Reading, item: &Value, kind: &str) {
     };
     let id = text(item, "call_id").map(Into::into).or_else(|| match kind {
         // The provider ran this search itself.
-        "tool_search_output" => reading.newest_of("tool_search_call"),
+        "tool_search_output" => reading.called("tool_search_call"),
         "local_shell_call_output" => text(item, "id").map(Into::into),
         _ => None,
     });

@@ -1,6 +1,10 @@
 //! The writer: one walk over what a window shows, into one buffer.
 
-use std::{borrow::Cow, collections::VecDeque, ops::Range};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, VecDeque},
+    ops::Range,
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -34,6 +38,8 @@ pub(crate) fn write(contents: &Contents, shape: &'static Shape) -> Result<Render
 struct Writer<'c> {
     contents: &'c Contents,
     shape: &'static Shape,
+    /// The resident spans that make calls, by the first span of their exchange and the call.
+    callers: HashMap<(SpanId, &'c str), SpanId>,
     out: Vec<u8>,
     elements: usize,
     /// The message whose blocks go on.
@@ -75,9 +81,19 @@ impl<'c> Writer<'c> {
         out.extend_from_slice(b"{\"");
         out.extend_from_slice(shape.list.as_bytes());
         out.extend_from_slice(b"\":[");
+        let exchanges = &contents.exchanges;
+        let resident = |span: &SpanId| contents.table.get(*span).is_some_and(Entry::is_resident);
+        let mut callers = HashMap::new();
+        for span in exchanges.spans().filter(resident) {
+            let calls = exchanges.part(span).map(Part::calls).unwrap_or_default();
+            for call in calls {
+                callers.entry((exchanges.first_of(span), &**call)).or_insert(span);
+            }
+        }
         Self {
             contents,
             shape,
+            callers,
             out,
             elements: 0,
             open: None,
@@ -131,10 +147,12 @@ impl<'c> Writer<'c> {
         let Some(span) = turn else { return self.write(shown) };
         self.bridge(span);
         self.write(shown)?;
+        if !self.shape.results_adjoin {
+            return Ok(());
+        }
         let unit = self.contents.exchanges.unit(span).unwrap_or_default();
         let results = unit.iter().filter(|part| **part > span && self.answers(**part)).count();
-        self.unit =
-            (results > 0 && self.shape.results_adjoin).then(|| (self.contents.exchanges.first_of(span), results));
+        self.unit = (results > 0).then(|| (self.contents.exchanges.first_of(span), results));
         Ok(())
     }
 
@@ -168,9 +186,8 @@ impl<'c> Writer<'c> {
     fn call_of(&self, span: SpanId) -> Option<(&'c str, &'c Entry)> {
         let exchanges = &self.contents.exchanges;
         let (Part::Answers(call) | Part::Lost(_, call)) = exchanges.part(span)? else { return None };
-        let makes = |turn: &SpanId| exchanges.part(*turn).is_some_and(|part| part.calls().contains(call));
-        let turn = exchanges.unit(span)?.iter().find(|turn| **turn < span && makes(turn))?;
-        Some((call, self.contents.table.get(*turn).filter(|turn| turn.is_resident())?))
+        let turn = self.callers.get(&(exchanges.first_of(span), &**call)).filter(|turn| **turn < span)?;
+        Some((call, self.contents.table.get(*turn)?))
     }
 
     fn write(&mut self, shown: Shown) -> Result<(), RenderError> {
@@ -318,7 +335,8 @@ impl<'c> Writer<'c> {
     /// A model's turn that a program pushed as JSON, or one that lost its seal.
     fn turn(&mut self, span: SpanId, text: &str, unseal: bool) -> Result<(), RenderError> {
         let no_message = || RenderError::NoMessage { span, format: shape::name(self.shape.letter) };
-        let turn = serde_json::from_str(text).ok().and_then(self.shape.turn).ok_or_else(no_message)?;
+        let turn = serde_json::from_str(text).ok().filter(|turn| !frame::is_too_deep(turn));
+        let turn = turn.and_then(self.shape.turn).ok_or_else(no_message)?;
         for mut message in turn {
             if unseal && !without_reasoning(&mut message) {
                 continue;
