@@ -15,9 +15,10 @@ use crate::{ContextState, Spans};
 /// | summaries | [`recap`](Self::recap) | as a pointer |
 ///
 /// A turn leaves with all its results, and is as protected as the most protected of them (rule R16): so a turn that writes stays
-/// longer than one that reads. The names of [`read`](Self::read) are those of common agents; whatever is not among them is taken for a
-/// tool that acts or that tells what later steps depend on. Once you know which of your tools do, write a struct of your own: copy this one,
-/// name your tools, and let `cargo check` show every place that evicts what must stay.
+/// longer than one that reads. The names of [`read`](Self::read) are those of common agents, each in full, since a `search_replace`
+/// is no search; whatever is not among them is taken for a tool that acts or that tells what later steps depend on. Once you know
+/// which of your tools do, write a struct of your own: copy this one, name your tools, and let `cargo check` show every place that
+/// evicts what must stay.
 ///
 /// ```
 /// use keepspan::{
@@ -63,33 +64,55 @@ pub struct Conversation {
     pub failed: Spans,
     /// Results of tools that only look: files, listings, searches, pages.
     #[evictable(tools(
-        "read*",
-        "Read*",
-        "view*",
-        "View*",
-        "open_file*",
+        "read",
+        "read_file",
+        "read_files",
+        "read_lines",
+        "read_many_files",
+        "read_multiple_files",
+        "read_text_file",
+        "ReadFile",
+        "Read",
+        "NotebookRead",
+        "view",
+        "view_file",
+        "View",
+        "open_file",
         "cat",
-        "cat_file*",
-        "grep*",
-        "Grep*",
+        "grep",
+        "grep_search",
+        "Grep",
         "rg",
-        "glob*",
-        "Glob*",
+        "ripgrep",
+        "glob",
+        "glob_search",
+        "file_glob_search",
+        "Glob",
         "ls",
         "LS",
-        "list_dir*",
-        "list_files*",
-        "ListDir*",
-        "find_*",
+        "list_dir",
+        "list_directory",
+        "list_files",
+        "ListDir",
         "find",
-        "search*",
-        "Search*",
-        "web_search*",
-        "WebSearch*",
-        "web_fetch*",
-        "WebFetch*",
-        "fetch_url*",
+        "find_file",
+        "find_files",
+        "search",
+        "search_code",
+        "search_dir",
+        "search_file",
+        "search_file_content",
+        "search_files",
+        "search_text",
         "codebase_search",
+        "semantic_search",
+        "web_search",
+        "google_web_search",
+        "WebSearch",
+        "web_fetch",
+        "WebFetch",
+        "fetch",
+        "fetch_url",
         "recall_span"
     ))]
     pub read: Spans,

@@ -697,3 +697,38 @@ fn the_rest_of_a_system_message_is_no_words_of_the_user() -> Outcome {
     }
     rest(Anthropic, &json!([user("u"), { "role": "system", "content": [first, first] }]), &first)
 }
+
+/// Most agents hold their messages in a list: the whole of it again is refused, and a message like one before is not.
+#[test]
+fn the_whole_history_twice_is_refused() -> Outcome {
+    let history = json!([user("u"), calls(&["c1"]), result("c1", "short")]);
+    let mut window = window(20_000)?;
+    let spans = window.lanes().import(OpenAiChat, &history)?.spans;
+    let again = window.lanes().import(OpenAiChat, &history);
+    assert!(matches!(again, Err(ImportError::Again { index: 0, span }) if span == spans[0]));
+    let lanes = window.lanes().externalize().wait()?;
+    drop(lanes.work.evict(spans[1]).wait()?);
+    assert!(matches!(window.lanes().import(OpenAiChat, &history), Err(ImportError::Again { .. })));
+    assert_eq!(window.lanes().import(OpenAiChat, &json!([user("u")]))?.spans.len(), 1);
+    assert_eq!(window.lanes().import(OpenAiChat, &json!([user("u"), user("v")]))?.spans.len(), 2);
+    Ok(())
+}
+
+/// What another provider calls a message is told, and an answer is one also where it was trimmed.
+#[test]
+fn messages_of_another_format_are_refused_and_trimmed_answers_are_answers() -> Outcome {
+    let mut window = window(20_000)?;
+    let of_chat = calls(&["c1"]);
+    let refused = |error: &ImportError| error.to_string().contains("OpenAI Chat");
+    assert!(window.lanes().import(Anthropic, &of_chat).is_err_and(|error| refused(&error)));
+    let of_anthropic =
+        json!({ "role": "user", "content": [{ "type": "tool_result", "tool_use_id": "t", "content": "a" }] });
+    let error = window.lanes().import(OpenAiChat, &of_anthropic).map(drop).unwrap_err();
+    assert!(error.to_string().contains("Anthropic"), "{error}");
+    let answer = json!({ "id": "m", "type": "message", "role": "assistant", "stop_reason": "end_turn",
+        "content": [{ "type": "text", "text": "a" }] });
+    let _ = window.lanes().import(Anthropic, &answer)?;
+    let sent = json!([{ "role": "assistant", "content": [{ "type": "text", "text": "a" }] }]);
+    assert_eq!(window.render_for(Anthropic)?.to_value()["messages"], sent);
+    Ok(())
+}

@@ -2,10 +2,10 @@
 
 use super::{Lanes, Pass, Shared, Window, contents::Contents};
 use crate::{
-    ContextState, LaneSpec, PushError, TokenCount,
+    ContextState, Digest, LaneSpec, NewSpan, PushError, SpanId, TokenCount,
     rule::EntersWhile,
     state::route,
-    wire::{self, Format, ImportError, Imported, Made, Reading, RenderError, Rendered, Waiting},
+    wire::{self, Format, ImportError, Imported, Made, Read, Reading, RenderError, Rendered, Waiting},
 };
 
 impl<C: ContextState, St, S> Lanes<'_, C, St, S> {
@@ -14,6 +14,7 @@ impl<C: ContextState, St, S> Lanes<'_, C, St, S> {
     /// where it is a result, and is rendered as it was by [`Window::render_for`]. See [`wire`] for what becomes what. Linear in
     /// the size of the JSON; each text is counted once.
     ///
+    /// Only what is new is to be imported: the whole history a second time is refused. Of several answers, the first enters.
     /// What is no history (tools, the model, limits) is not looked at, and an answer in which the model said nothing brings
     /// nothing.
     ///
@@ -28,6 +29,7 @@ impl<C: ContextState, St, S> Lanes<'_, C, St, S> {
         let mut reading = Reading::new::<F>(self.shared.lock().waiting());
         F::read(json, &mut reading)?;
         let (read, elsewhere) = reading.finish();
+        self.shared.lock().is_new(&read)?;
         let mut counted = Vec::with_capacity(read.len());
         for read in &read {
             counted.push(prepared(self.shared, C::LANES, read)?);
@@ -56,7 +58,7 @@ impl<C: ContextState, St, S> Lanes<'_, C, St, S> {
 fn prepared<St>(
     shared: &Shared<St>,
     lanes: &'static [LaneSpec],
-    read: &wire::Read,
+    read: &Read,
 ) -> Result<(u16, TokenCount), ImportError> {
     let (index, span) = (read.index, &read.span);
     let refused = |source| ImportError::Refused { index, source };
@@ -98,6 +100,27 @@ impl<C: ContextState, St> Pass<'_, C, St> {
 }
 
 impl Contents {
+    /// Refuses what begins with the same two spans as what was imported first: the whole history, once more. One message is often
+    /// the same as another.
+    fn is_new(&self, read: &[Read]) -> Result<(), ImportError> {
+        let [first, second, ..] = read else { return Ok(()) };
+        let mut before = self.wires.spans();
+        let (Some(one), Some(other)) = (before.next(), before.next()) else { return Ok(()) };
+        if self.is_same(one, &first.span) && self.is_same(other, &second.span) {
+            return Err(ImportError::Again { index: first.index, span: one });
+        }
+        Ok(())
+    }
+
+    fn is_same(&self, span: SpanId, new: &NewSpan) -> bool {
+        let Some(entry) = self.table.get(span) else { return false };
+        let text = match &entry.content {
+            Some(content) => *content == new.content,
+            None => entry.durable && entry.digest == Digest::of(new.content.as_bytes()),
+        };
+        text && self.wires.get(span) == new.wire.as_ref()
+    }
+
     /// Calls that a result can still come for.
     fn waiting(&self) -> Vec<Waiting> {
         let calls = self.exchanges.awaited();

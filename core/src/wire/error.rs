@@ -43,6 +43,17 @@ pub enum ImportError {
         /// Why.
         source: PushError,
     },
+    /// It begins as what was imported before: most likely the whole history again.
+    #[error(
+        "message {index}: it begins as what is in the window from {span} on, so nothing was imported: import only the messages that are \
+         new; where it is another conversation that begins alike, open another episode"
+    )]
+    Again {
+        /// The message's place in the list, from 0.
+        index: usize,
+        /// The span that it begins with.
+        span: SpanId,
+    },
     /// A span could not be counted.
     #[error("message {index} could not be counted: {source}; nothing was imported: count with another counter")]
     Counter {

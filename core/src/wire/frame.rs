@@ -46,6 +46,11 @@ impl Wires {
         self.all.insert(span, wire);
     }
 
+    /// The spans that were imported, oldest first.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = SpanId> {
+        self.all.keys().copied()
+    }
+
     pub(crate) fn get(&self, span: SpanId) -> Option<&Wire> {
         self.all.get(&span)
     }
