@@ -1,6 +1,6 @@
 //! Render: the messages a model would be sent, in the order the spans entered, pointers and summaries in place.
 
-use std::{iter::Peekable, sync::Arc};
+use std::{convert::Infallible, iter::Peekable, sync::Arc};
 
 use super::{
     contents::Contents,
@@ -99,26 +99,34 @@ impl Contents {
     pub(crate) fn render(&self) -> Vec<Message> {
         // Most windows show fewer messages than spans, so a large one starts with a guess.
         let mut messages = Vec::with_capacity(usize::try_from(self.table.len()).unwrap_or(usize::MAX).min(1_024));
-        messages.extend(self.shown().filter_map(|shown| self.message(shown)));
+        let Ok(()) = self.each_shown(|shown, entry, tokens| {
+            messages.extend(self.message(shown, entry, tokens));
+            Ok::<_, Infallible>(())
+        });
         messages
     }
 
-    /// What is shown, in order.
-    pub(crate) fn shown(&self) -> impl Iterator<Item = Shown> {
+    /// Gives what is shown, in order: with the entry of its first span and, of a pointer, the tokens.
+    pub(crate) fn each_shown<'c, E>(
+        &'c self,
+        mut each: impl FnMut(Shown, &'c Entry, u32) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut summaries = self.anchors.iter().map(|(anchor, summary)| (*anchor, *summary)).peekable();
-        let mut pointers = self.pointers.iter().map(|(first, run)| (first, run.last)).peekable();
-        self.table.iter().flat_map(move |(span, entry)| {
-            let summary = at(&mut summaries, span).and_then(|summary| self.summary(summary));
+        let mut pointers = self.pointers.iter().map(|(first, run)| (first, (run.last, run.tokens))).peekable();
+        for (span, entry) in self.table.iter() {
+            if let Some((shown, entry, tokens)) = at(&mut summaries, span).and_then(|summary| self.summary(summary)) {
+                each(shown, entry, tokens)?;
+            }
             let pointer = at(&mut pointers, span);
-            let own = match (entry.residency, pointer) {
-                _ if self.is_summary(span, entry) => None,
-                (Residency::Resident, _) => Some(Shown::Span(span)),
-                (Residency::Evicted, Some(last)) => Some(Shown::Pointer(span, last)),
-                (Residency::Discarded, _) => Some(Shown::Discarded(span)),
-                _ => None,
-            };
-            summary.into_iter().chain(own)
-        })
+            match (entry.residency, pointer) {
+                _ if self.is_summary(span, entry) => {}
+                (Residency::Resident, _) => each(Shown::Span(span), entry, 0)?,
+                (Residency::Evicted, Some((last, tokens))) => each(Shown::Pointer(span, last), entry, tokens)?,
+                (Residency::Discarded, _) => each(Shown::Discarded(span), entry, 0)?,
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn is_summary(&self, span: SpanId, entry: &Entry) -> bool {
@@ -126,20 +134,22 @@ impl Contents {
         entry.origin == Origin::Model && !self.derivations.is_empty() && self.derivations.contains_key(&span)
     }
 
-    fn summary(&self, summary: SpanId) -> Option<Shown> {
-        match self.table.get(summary)?.residency {
-            Residency::Resident => Some(Shown::Summary(summary)),
-            Residency::Evicted => Some(Shown::Pointer(summary, self.pointers.get(summary)?.last)),
-            Residency::Discarded => Some(Shown::Discarded(summary)),
+    fn summary(&self, summary: SpanId) -> Option<(Shown, &Entry, u32)> {
+        let entry = self.table.get(summary)?;
+        match entry.residency {
+            Residency::Resident => Some((Shown::Summary(summary), entry, 0)),
+            Residency::Evicted => {
+                let run = self.pointers.get(summary)?;
+                Some((Shown::Pointer(summary, run.last), entry, run.tokens))
+            }
+            Residency::Discarded => Some((Shown::Discarded(summary), entry, 0)),
             _ => None,
         }
     }
 
-    fn message(&self, shown: Shown) -> Option<Message> {
-        let (Shown::Span(span) | Shown::Summary(span) | Shown::Pointer(span, _) | Shown::Discarded(span)) = shown;
-        let entry = self.table.get(span)?;
+    fn message(&self, shown: Shown, entry: &Entry, tokens: u32) -> Option<Message> {
         match shown {
-            Shown::Span(_) => {
+            Shown::Span(span) => {
                 let mut message = self.text(entry, shown)?;
                 if entry.exchange || self.exchanges.is_orphan(span) {
                     self.mark(span, &mut message);
@@ -147,13 +157,10 @@ impl Contents {
                 Some(message)
             }
             Shown::Summary(_) => self.text(entry, shown),
-            Shown::Pointer(first, last) => Some(self.written(
-                entry,
-                self.pointer_text(first, last).into(),
-                self.pointers.get(first)?.tokens,
-                shown,
-            )),
-            Shown::Discarded(_) => {
+            Shown::Pointer(first, last) => {
+                Some(self.written(entry, self.pointer_text(first, last).into(), tokens, shown))
+            }
+            Shown::Discarded(span) => {
                 let gone = self.gone.get(&span)?;
                 Some(self.written(entry, gone.notice.clone().into(), gone.count.tokens(), shown))
             }

@@ -29,9 +29,7 @@ const SYSTEM_BLOCKS: (&str, &str) = (r#"{"role":"system","content":["#, "]}");
 /// Writes what the window shows. O(window).
 pub(crate) fn write(contents: &Contents, shape: &'static Shape) -> Result<Rendered, RenderError> {
     let mut writer = Writer::new(contents, shape);
-    for shown in contents.shown() {
-        writer.place(shown)?;
-    }
+    contents.each_shown(|shown, _, _| writer.place(shown))?;
     writer.finish()
 }
 
