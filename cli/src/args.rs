@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, builder::styling::Styles};
+use clap::{
+    Args, Parser, Subcommand, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser as _, styling::Styles},
+};
 use keepspan::SpanId;
 use keepspan_sessions::Format;
 
@@ -147,7 +150,7 @@ pub struct ReplayArgs {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// How the files record sessions; told by their beginning otherwise
-    #[arg(long, value_name = "NAME", value_parser = |name: &str| name.parse::<Format>().map_err(|error| error.to_string()))]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Format::ALL.iter().map(|format| format.name())).try_map(|name| name.parse::<Format>()))]
     pub format: Option<Format>,
     /// What a request may take, in tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 32_000)]

@@ -306,7 +306,7 @@ fn faults_are_told_apart() -> Outcome {
         (vec![path(&absent)], 3, "no such file"),
         (vec![path(&empty)], 3, "the file is empty"),
         (vec![path(&junk)], 3, "none of the formats: name one of claude-code, pi"),
-        (vec![&file, "--format", "claud"], 2, "`claud` is no format: name one of claude-code, pi"),
+        (vec![&file, "--format", "claud"], 2, "[possible values: claude-code, pi"),
         (vec![&file, "--budget", "0"], 2, "budget 0 holds nothing"),
         (vec![&file, "--budget", "100", "--fixed", "100"], 2, "fixed 100 "),
         (vec![&file, "--budget", "1000", "--trigger", "990"], 2, "lower the trigger"),

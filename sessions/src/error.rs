@@ -43,7 +43,7 @@ pub enum ReadError<E = Infallible> {
         what: String,
     },
     /// The file has nothing of the format.
-    #[error("no record of the format `{format}` in {lines} lines: is it the right file? See `Format::detect`")]
+    #[error("no record of the format `{format}` in {lines} lines: is it the right file, and the right format?")]
     Nothing {
         /// The format.
         format: Format,

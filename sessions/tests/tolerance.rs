@@ -252,7 +252,7 @@ fn documents_are_whole_or_nothing() {
 fn nothing_of_the_format() {
     assert_eq!(
         refused("{\"type\":\"x\"}\nfoo\n", Format::Pi),
-        "no record of the format `pi` in 2 lines: is it the right file? See `Format::detect`"
+        "no record of the format `pi` in 2 lines: is it the right file, and the right format?"
     );
     assert!(matches!(give(b"", Format::Chat), Err(ReadError::Nothing { format: Format::Chat, lines: 0 })));
 }
