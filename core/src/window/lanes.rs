@@ -223,8 +223,8 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
     /// where one of them is in a protected lane, none does. A store may rewrite its whole file for it, so name at once what
     /// belongs together. Blobs are shared by all episodes of a store, so another episode that holds the same text finds it
     /// sealed as well; what comes again is refused by [`externalize`](Lanes::externalize) with its span, to be redacted as
-    /// well. Tool names, subjects of reads, ids of calls and the SHA-256 of what was externalized stay on record. O(spans of the
-    /// episode), and what the store takes.
+    /// well. Tool names, subjects of reads, ids of calls, what stood around an imported list of blocks, and the SHA-256 of what was
+    /// externalized stay on record. O(spans of the episode), and what the store takes.
     ///
     /// # Errors
     /// [`RedactError`](crate::RedactError): no such span, one of another lane or removed already; a protected lane has the same
