@@ -57,7 +57,7 @@ pub enum Error {
         source: Option<tokio_postgres::Error>,
     },
     /// The server refused, and did nothing.
-    #[error("the server refused: {0}; mend what it names, then run the step again")]
+    #[error("the server refused: {}; mend what it names, then run the step again", told(.0))]
     Server(#[from] tokio_postgres::Error),
     /// The pool of connections is of no use any more.
     #[error("the pool of connections is closed: connect again")]
@@ -96,4 +96,9 @@ impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
         Self::backend(error)
     }
+}
+
+/// What the server says: of that, `tokio_postgres` itself shows only `db error`.
+fn told(error: &tokio_postgres::Error) -> String {
+    error.as_db_error().map_or_else(|| error.to_string(), |told| told.message().to_owned())
 }

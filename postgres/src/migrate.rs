@@ -1,6 +1,6 @@
 //! The store's tables, by version.
 
-use tokio_postgres::error::SqlState;
+use tokio_postgres::{IsolationLevel, error::SqlState};
 
 use crate::{Error, Options, connection::Failed};
 
@@ -28,7 +28,8 @@ pub async fn migrate(options: &Options) -> Result<i32, Error> {
         _ => Error::Closed,
     })?;
     let schema = &options.schema;
-    let transaction = client.transaction().await?;
+    // Whatever the operator's default, or one that waited would still see the store as it was before.
+    let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
     // The functions keep this path, whoever calls them; without the last, a caller's temporary tables would come first.
     let begin = format!(

@@ -179,10 +179,18 @@ async fn many_put_the_same_at_once() {
     }
 }
 
+#[tokio::test]
+async fn a_refusal_says_what_the_server_says() {
+    let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
+    let refused = migrate(&Options::new(&address).unwrap().schema("pg_x").unwrap()).await.unwrap_err();
+    assert!(refused.to_string().contains("unacceptable schema name \"pg_x\""), "{refused}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_migrations_at_once_one_does_it() {
     let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
-    let options = schema(&address);
+    // With a default under which one that waited does not see what it waited for.
+    let options = schema(&format!("{address}&options=-c%20default_transaction_isolation=repeatable%5C%20read"));
     let none = PostgresStore::connect(options.clone()).await.map(drop);
     assert!(matches!(none, Err(Error::NoStore { schema }) if schema == named(&options)));
     let at_once: Vec<_> = (0..8)
