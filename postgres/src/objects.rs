@@ -21,7 +21,9 @@ const PART: usize = 8 << 20;
 
 /// Where blobs above a size go: an object store, each under its digest, put at most once.
 ///
-/// They are there before the transaction that names them, so a crash leaves at most an object that nothing names, which
+/// The objects of a store are in a folder that has the name of its [schema](crate::Options::schema), so that stores of one
+/// database can share a bucket; stores of two databases need a [`folder`](Self::folder) each, since a seal of one removes the
+/// object. They are there before the transaction that names them, so a crash leaves at most an object that nothing names, which
 /// [`verify`](crate::PostgresStore::verify) lists. How long it is tried is the object store's own to say, not
 /// [`Retry`](crate::Retry)'s: a large one takes its time.
 #[derive(Clone, Debug)]
@@ -67,6 +69,11 @@ impl Objects {
     #[must_use]
     pub fn folder(self, folder: impl Into<Path>) -> Self {
         Self { folder: folder.into(), ..self }
+    }
+
+    /// Those of one schema.
+    pub(crate) fn of_schema(self, schema: &str) -> Self {
+        Self { folder: self.folder.join(schema), ..self }
     }
 
     pub(crate) fn limit(&self) -> usize {
@@ -129,12 +136,14 @@ impl Objects {
         }
     }
 
-    /// Every object that has the name of a digest, with it.
+    /// Every object of this folder that has the name of a digest, with it.
     pub(crate) async fn all(&self, mut each: impl FnMut(Digest, ObjectMeta)) -> Result<(), ObjectError> {
         let mut found = self.store.list(Some(&self.folder));
         while let Some(object) = found.try_next().await? {
             let name = object.location.filename().map(|name| serde_json::from_value(name.into()));
-            if let Some(Ok(digest)) = name {
+            if let Some(Ok(digest)) = name
+                && object.location == self.place(&digest)
+            {
                 each(digest, object);
             }
         }

@@ -54,7 +54,8 @@ impl PostgresStore {
     pub async fn connect(options: Options) -> Result<Self, Error> {
         let connections = Connections::new(&options)?;
         checked(connections.ask(CHECK, &[]).await, &options.schema)?;
-        Ok(Self { connections, objects: options.objects })
+        let objects = options.objects.map(|objects| objects.of_schema(&options.schema));
+        Ok(Self { connections, objects })
     }
 
     /// Every episode that has records, ascending, with their number. O(episodes · log of the store).

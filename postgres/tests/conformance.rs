@@ -144,3 +144,27 @@ async fn a_large_blob_is_sent_in_parts() {
         large(options.objects(Objects::open(&bucket).unwrap().folder(folder))).await;
     }
 }
+
+/// Two schemas with one bucket do not see each other's objects: not in a list, and not when one of them seals.
+#[tokio::test(flavor = "multi_thread")]
+async fn stores_of_one_bucket_are_apart() {
+    let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
+    let memory: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let mut stores = Vec::new();
+    for _ in 0..2 {
+        let objects = Objects::new(memory.clone()).above(10);
+        stores.push(PostgresStore::connect(fresh(&address).await.objects(objects)).await.unwrap());
+    }
+    let (blob, episode) = (Blob::new(b"the same text in both".to_vec()), EpisodeId::new("e"));
+    for store in &stores {
+        store.commit(&Batch::new(episode.clone(), 0, vec![blob.clone()], vec![vec![1]])).await.unwrap();
+    }
+    let seal = Batch::new(episode, 1, vec![], vec![vec![2]]).sealing(vec![*blob.digest()]);
+    stores[0].commit(&seal).await.unwrap();
+    assert_eq!(stores[1].get_many(&[*blob.digest()]).await.unwrap()[0], blob.bytes());
+    for (store, objects) in stores.iter().zip([0, 1]) {
+        let verified = store.verify().await.unwrap();
+        assert_eq!(verified.objects, objects);
+        assert!(verified.orphans.is_empty() && verified.dangling.is_empty(), "{verified:?}");
+    }
+}
