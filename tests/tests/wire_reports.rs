@@ -732,3 +732,35 @@ fn messages_of_another_format_are_refused_and_trimmed_answers_are_answers() -> O
     assert_eq!(window.render_for(Anthropic)?.to_value()["messages"], sent);
     Ok(())
 }
+
+/// A result without its call is text where the provider would refuse it, and stays as it was where its call can be elsewhere.
+#[test]
+fn an_orphan_is_text_except_where_its_call_can_be_with_the_provider() -> Outcome {
+    let mut window = window(20_000)?;
+    let imported = window.lanes().import(OpenAiChat, &json!([user("u"), result("c9", "short")]))?;
+    assert_eq!(imported.orphans, imported.spans[1..]);
+    let sent = request(OpenAiChat, &window)?;
+    assert_eq!(sent["messages"][1], user("[a result of unknown]\nshort"));
+
+    let list = json!([{ "type": "function_call_output", "call_id": "c9", "output": "short" }]);
+    let body = json!({ "previous_response_id": "resp_1", "input": list });
+    let mut window = self::window(20_000)?;
+    let imported = window.lanes().import(OpenAiResponses, &body)?;
+    assert_eq!((imported.elsewhere, imported.orphans.len()), (Some("previous_response_id"), 1));
+    assert_eq!(window.render_for(OpenAiResponses)?.to_value()["input"], list);
+    Ok(())
+}
+
+/// What stands beside a list of blocks is in no text, so it is not to be long.
+#[test]
+fn a_message_that_says_more_beside_its_blocks_is_refused() -> Outcome {
+    let message = |more: usize| {
+        let blocks = json!([{ "type": "text", "text": "u" }]);
+        json!([{ "role": "user", "content": blocks, "more": text(more) }])
+    };
+    let mut window = window(20_000)?;
+    assert!(matches!(window.lanes().import(OpenAiChat, &message(300)), Err(ImportError::Message { index: 0, .. })));
+    assert!(window.render().is_empty());
+    assert_eq!(window.lanes().import(OpenAiChat, &message(100))?.spans.len(), 1);
+    Ok(())
+}
