@@ -1,13 +1,27 @@
 //! A batch as the arrays of one statement.
 
-use keepspan::{Digest, audit, store::Batch};
+use keepspan::{
+    Digest, audit,
+    store::{Batch, Blob},
+};
 use tokio_postgres::types::ToSql;
 
 use crate::Error;
 
-/// See `commit` in the migrations.
-pub(crate) const COMMIT: &str = "SELECT commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
-                                 $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
+/// The statement for a batch, see the functions in the migrations.
+pub(crate) fn statement(batch: &Batch) -> &'static str {
+    macro_rules! call {
+        ($function:literal) => {
+            concat!(
+                "SELECT ",
+                $function,
+                "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, \
+                 $24, $25, $26)"
+            )
+        };
+    }
+    if batch.seals().is_empty() { call!("commit") } else { call!("commit_sealing") }
+}
 
 /// The most bytes of one statement: the server takes 1 GiB in all.
 const MOST: usize = 1_000_000_000;
@@ -17,7 +31,7 @@ pub(crate) fn int(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The arguments of [`COMMIT`].
+/// The arguments of a [`statement`].
 #[derive(Debug)]
 pub(crate) struct Arguments<'a> {
     episode: &'a [u8],
@@ -56,14 +70,14 @@ struct Said {
 
 impl<'a> Arguments<'a> {
     /// `outside` says of each blob whether its bytes are elsewhere.
-    pub(crate) fn of(batch: &'a Batch, outside: impl Fn(&[u8]) -> bool) -> Result<Self, Error> {
+    pub(crate) fn of(batch: &'a Batch, outside: impl Fn(&Blob) -> bool) -> Result<Self, Error> {
         // In one order for everybody, or two commits could wait for each other.
-        let mut blobs: Vec<_> =
-            batch.blobs().iter().map(|blob| (&blob.digest().as_bytes()[..], blob.bytes())).collect();
-        blobs.sort_unstable_by_key(|(digest, _)| *digest);
-        blobs.dedup_by_key(|(digest, _)| *digest);
+        let mut blobs: Vec<_> = batch.blobs().iter().collect();
+        blobs.sort_unstable_by_key(|blob| blob.digest());
+        blobs.dedup_by_key(|blob| blob.digest());
+        let bytes = |blob: &'a Blob| Some(blob.bytes()).filter(|_| !outside(blob));
         let (digests, contents): (Vec<_>, Vec<_>) =
-            blobs.into_iter().map(|(digest, bytes)| (digest, Some(bytes).filter(|bytes| !outside(bytes)))).unzip();
+            blobs.into_iter().map(|blob| (&blob.digest().as_bytes()[..], bytes(blob))).unzip();
         let mut claims: Vec<_> = batch.claims().iter().collect();
         claims.sort_unstable_by_key(|claim| claim.signature);
         let mut seals = bytes_of(batch.seals());

@@ -1,6 +1,9 @@
 //! One statement, tried again until it has an answer or the time is up.
 
+use std::{error::Error as _, io};
+
 use deadpool_postgres::{Object, Pool, PoolError};
+use scopeguard::{ScopeGuard, guard};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::{
     Row,
@@ -8,13 +11,19 @@ use tokio_postgres::{
     types::ToSql,
 };
 
-use crate::{Error, Options, Retry};
+use crate::{
+    Error, Options, Retry,
+    migrate::{check, fit, without_store},
+};
 
 /// The connections of a store.
 #[derive(Clone, Debug)]
 pub(crate) struct Connections {
     pool: Pool,
     retry: Retry,
+    schema: String,
+    /// Asked on every new connection: another server can be at the address by then.
+    check: String,
 }
 
 /// A statement without an answer.
@@ -39,7 +48,8 @@ enum Attempt {
 
 impl Connections {
     pub(crate) fn new(options: &Options) -> Result<Self, Error> {
-        Ok(Self { pool: options.pool()?, retry: options.retry })
+        let schema = options.schema.clone();
+        Ok(Self { pool: options.pool()?, retry: options.retry, check: check(&schema), schema })
     }
 
     /// The rows that a statement gives: one round trip, after the first of its kind on a connection. A statement that
@@ -77,12 +87,21 @@ impl Connections {
     ) -> Result<Vec<Row>, Attempt> {
         let client = match timeout_at(deadline, self.pool.get()).await {
             Ok(Ok(client)) => client,
-            Ok(Err(PoolError::Backend(error))) if comes_back(&error) => return Err(Attempt::NotSent(Some(error))),
-            Ok(Err(PoolError::Backend(error))) => return Err(Attempt::Refused(error.into())),
-            Ok(Err(PoolError::Timeout(_))) | Err(_) => return Err(Attempt::NotSent(None)),
-            Ok(Err(_)) => return Err(Attempt::Refused(Error::Closed)),
+            Ok(Err(error)) => return Err(unconnected(error)),
+            Err(_) => return Err(Attempt::NotSent(None)),
         };
-        let prepared = match timeout_at(deadline, client.prepare_cached(statement)).await {
+        let new = Object::metrics(&client).recycle_count == 0;
+        // Ended, unless its last answer came: the next would wait for that. So it is where this future is dropped.
+        let client = guard(client, |client| drop(Object::take(client)));
+        let prepare = async {
+            if new {
+                let row =
+                    client.query_one(&self.check, &[]).await.map_err(|error| without_store(error, &self.schema))?;
+                fit(&row, &self.schema)?;
+            }
+            Ok(client.prepare_cached(statement).await?)
+        };
+        let prepared = match timeout_at(deadline, prepare).await {
             Ok(Ok(prepared)) => prepared,
             Ok(Err(error)) => {
                 return Err(match judged(client, error) {
@@ -90,47 +109,59 @@ impl Connections {
                     judged => judged,
                 });
             }
-            Err(_) => {
-                drop(Object::take(client));
-                return Err(Attempt::NotSent(None));
-            }
+            Err(_) => return Err(Attempt::NotSent(None)),
         };
         match timeout_at(deadline, client.query(&prepared, values)).await {
-            Ok(Ok(rows)) => Ok(rows),
-            Ok(Err(error)) => Err(judged(client, error)),
-            Err(_) => {
-                // Whoever has it next would wait for the same.
-                drop(Object::take(client));
-                Err(Attempt::Lost(None))
+            Ok(Ok(rows)) => {
+                drop(ScopeGuard::into_inner(client));
+                Ok(rows)
+            }
+            Ok(Err(error)) => Err(judged(client, error.into())),
+            Err(_) => Err(Attempt::Lost(None)),
+        }
+    }
+}
+
+/// Why there is no connection.
+fn unconnected(error: PoolError) -> Attempt {
+    match error {
+        PoolError::Backend(error) if comes_back(&error) => Attempt::NotSent(Some(error)),
+        PoolError::Backend(error) => Attempt::Refused(error.into()),
+        PoolError::Timeout(_) => Attempt::NotSent(None),
+        _ => Attempt::Refused(Error::Closed),
+    }
+}
+
+/// What an error in the middle of a statement says of it. The connection is for the next, where the server only refused.
+fn judged(client: ScopeGuard<Object, impl FnOnce(Object)>, error: Error) -> Attempt {
+    let Error::Server(error) = error else { return Attempt::Refused(error) };
+    match error.as_db_error() {
+        Some(told) if !matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) => {
+            drop(ScopeGuard::into_inner(client));
+            match told.code() {
+                &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => Attempt::Again(error),
+                _ => Attempt::Refused(error.into()),
             }
         }
-    }
-}
-
-/// What an error in the middle of a statement says of it.
-fn judged(client: Object, error: tokio_postgres::Error) -> Attempt {
-    match error.as_db_error() {
-        Some(told) if !matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) => match told.code() {
-            &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => Attempt::Again(error),
-            _ => Attempt::Refused(error.into()),
-        },
         // The server ended the connection, or it broke.
-        _ => {
-            drop(Object::take(client));
-            Attempt::Lost(Some(error))
-        }
+        _ => Attempt::Lost(Some(error)),
     }
 }
 
-/// Whether a connection that was refused may be had later: nobody there, starting, stopping, full.
-fn comes_back(error: &tokio_postgres::Error) -> bool {
-    error.code().is_none_or(|code| {
-        matches!(
+/// Whether a connection that was not to be had may be later: nobody there, starting, stopping, full. What is wrong with the
+/// address, the password or the certificate stays so.
+pub(crate) fn comes_back(error: &tokio_postgres::Error) -> bool {
+    match error.code() {
+        Some(code) => matches!(
             *code,
             SqlState::CANNOT_CONNECT_NOW
                 | SqlState::ADMIN_SHUTDOWN
                 | SqlState::CRASH_SHUTDOWN
                 | SqlState::TOO_MANY_CONNECTIONS
-        )
-    })
+        ),
+        None => match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
+            Some(source) => source.get_ref().is_none_or(|inner| !inner.is::<rustls::Error>()),
+            None => error.is_closed(),
+        },
+    }
 }

@@ -1,6 +1,6 @@
 //! What can go wrong between here and the servers.
 
-use std::time::Duration;
+use std::{error::Error as _, time::Duration};
 
 use keepspan::{Digest, store::StoreError};
 
@@ -28,10 +28,7 @@ pub enum Error {
         schema: String,
     },
     /// The store was made by another version.
-    #[error(
-        "the schema `{schema}` has version {found}, and this library reads {supported}: run `keepspan_postgres::migrate`, \
-         or use the library that wrote it"
-    )]
+    #[error("the schema `{schema}` has version {found}, and this library reads {supported}: {}", newer(*found, *supported))]
     Version {
         /// The schema.
         schema: String,
@@ -46,8 +43,17 @@ pub enum Error {
     /// The server only follows another.
     #[error("the server is a standby, which takes no writes and may be behind: give the address of the primary")]
     Standby,
+    /// The database has another encoding.
+    #[error("the database has the encoding {found}, and a store needs UTF8: create it with `ENCODING 'UTF8'`")]
+    Encoding {
+        /// Its encoding.
+        found: String,
+    },
     /// No answer within the [deadline](crate::Retry::deadline).
-    #[error("no answer after {attempts} attempts in {waited:?}: is the server up, and is the deadline long enough?")]
+    #[error(
+        "no answer after {attempts} attempts in {waited:?}{}: is the server up, and is the deadline long enough?",
+        source.as_ref().map(|source| format!(", at last {}", told(source))).unwrap_or_default()
+    )]
     Unavailable {
         /// How often it was tried.
         attempts: u32,
@@ -81,6 +87,18 @@ pub enum Error {
         /// The blob.
         digest: Digest,
     },
+    /// Under a blob's digest the object store has something else.
+    #[error(
+        "the object of blob {digest} has {found} bytes and not {bytes}: it is not whole, remove it and run the step again"
+    )]
+    OtherObject {
+        /// The blob.
+        digest: Digest,
+        /// The bytes of the blob.
+        bytes: u64,
+        /// Those of the object.
+        found: u64,
+    },
     /// The object store refused or failed.
     #[error("the object store failed: {0}; mend it, then run the step again")]
     Objects(#[from] object_store::Error),
@@ -98,7 +116,20 @@ impl From<Error> for StoreError {
     }
 }
 
-/// What the server says: of that, `tokio_postgres` itself shows only `db error`.
+/// What the server says, or what went wrong on the way there: `tokio_postgres` itself shows neither.
 fn told(error: &tokio_postgres::Error) -> String {
-    error.as_db_error().map_or_else(|| error.to_string(), |told| told.message().to_owned())
+    if let Some(told) = error.as_db_error() {
+        return told.message().to_owned();
+    }
+    let (mut said, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        said = format!("{said}: {error}");
+        cause = error.source();
+    }
+    said
+}
+
+/// What to do about a store of another version.
+fn newer(found: i32, supported: i32) -> &'static str {
+    if found > supported { "use the newer library that wrote it" } else { "run `keepspan_postgres::migrate` once" }
 }

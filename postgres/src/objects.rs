@@ -8,12 +8,16 @@ use object_store::{
     Error as ObjectError, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload, WriteMultipart,
     local::LocalFileSystem, parse_url_opts, path::Path,
 };
+use tokio::time::sleep;
 use url::Url;
 
-use crate::Error;
+use crate::{Error, Retry};
 
 /// How many are on their way at once.
 pub(crate) const AT_ONCE: usize = 8;
+
+/// How often a blob is sent that is neither to be put nor there: some 5 seconds.
+const MOST_ATTEMPTS: u32 = 12;
 
 /// From how many bytes on one is sent in parts, and how many a part has.
 const LARGE: usize = 16 << 20;
@@ -76,48 +80,67 @@ impl Objects {
         Self { folder: self.folder.join(schema), ..self }
     }
 
-    pub(crate) fn limit(&self) -> usize {
-        self.above
+    /// Whether a blob is for here.
+    pub(crate) fn take(&self, blob: &Blob) -> bool {
+        blob.bytes().len() > self.above
     }
 
     fn place(&self, digest: &Digest) -> Path {
         self.folder.clone().join(digest.to_string())
     }
 
-    pub(crate) async fn put<'a>(&self, blobs: impl Iterator<Item = &'a Blob>) -> Result<(), ObjectError> {
+    pub(crate) async fn put<'a>(&self, blobs: impl Iterator<Item = &'a Blob>) -> Result<(), Error> {
         let puts: Vec<_> = blobs.map(|blob| self.put_one(blob)).collect();
         stream::iter(puts).buffer_unordered(AT_ONCE).try_collect().await
     }
 
-    async fn put_one(&self, blob: &Blob) -> Result<(), ObjectError> {
+    async fn put_one(&self, blob: &Blob) -> Result<(), Error> {
         let place = self.place(blob.digest());
         if blob.bytes().len() >= LARGE {
             // Parts have no condition. Two that send them at once send the same bytes.
-            if self.there(&place).await? {
-                return Ok(());
-            }
-            let mut upload = WriteMultipart::new_with_chunk_size(self.store.put_multipart(&place).await?, PART);
-            for part in blob.bytes().chunks(PART) {
-                upload.wait_for_capacity(AT_ONCE).await?;
-                upload.write(part);
-            }
-            return upload.finish().await.map(drop);
+            return if self.there(blob, &place).await? { Ok(()) } else { self.put_parts(blob, &place).await };
         }
+        let mut attempts = 0_u32;
         loop {
             let bytes = PutPayload::from(blob.bytes().to_vec());
-            match self.store.put_opts(&place, bytes, PutMode::Create.into()).await {
-                // Some stores say so while another is still sending it, which may yet fail.
-                Err(ObjectError::AlreadyExists { .. }) if !self.there(&place).await? => {}
-                Err(ObjectError::AlreadyExists { .. }) => return Ok(()),
-                put => return put.map(drop),
+            let taken = match self.store.put_opts(&place, bytes, PutMode::Create.into()).await {
+                Err(taken @ ObjectError::AlreadyExists { .. }) => taken,
+                put => return Ok(put.map(drop)?),
+            };
+            if self.there(blob, &place).await? {
+                return Ok(());
             }
+            // Some stores say so while another is still sending it, which may yet fail.
+            attempts = attempts.saturating_add(1);
+            if attempts > MOST_ATTEMPTS {
+                return Err(taken.into());
+            }
+            sleep(Retry::default().pause(attempts)).await;
         }
     }
 
-    async fn there(&self, place: &Path) -> Result<bool, ObjectError> {
+    async fn put_parts(&self, blob: &Blob, place: &Path) -> Result<(), Error> {
+        let mut upload = WriteMultipart::new_with_chunk_size(self.store.put_multipart(place).await?, PART);
+        for part in blob.bytes().chunks(PART) {
+            if let Err(error) = upload.wait_for_capacity(AT_ONCE).await {
+                // The bucket would keep what it has of them; the error that counts is the first.
+                drop(upload.abort().await);
+                return Err(error.into());
+            }
+            upload.write(part);
+        }
+        upload.finish().await?;
+        Ok(())
+    }
+
+    /// Whether a blob's object is there, as long as the blob. Its bytes are checked by whoever reads them.
+    async fn there(&self, blob: &Blob, place: &Path) -> Result<bool, Error> {
+        let bytes = u64::try_from(blob.bytes().len()).unwrap_or(u64::MAX);
         match self.store.head(place).await {
+            Ok(object) if object.size == bytes => Ok(true),
+            Ok(object) => Err(Error::OtherObject { digest: *blob.digest(), bytes, found: object.size }),
             Err(ObjectError::NotFound { .. }) => Ok(false),
-            found => found.map(|_| true),
+            Err(error) => Err(error.into()),
         }
     }
 

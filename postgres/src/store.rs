@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use keepspan::{
     Digest, EpisodeId,
-    store::{AsyncStore, Batch, StoreError},
+    store::{AsyncStore, Batch, Blob, StoreError},
 };
 use tokio_postgres::Row;
 
 use crate::{
     Error, Objects, Options,
-    commit::{Arguments, COMMIT, bytes_of, int},
+    commit::{Arguments, bytes_of, int, statement},
     connection::{Connections, Failed},
-    migrate::{CHECK, checked},
     objects::AT_ONCE,
+    verify::SEALED,
 };
 
 /// In any order, those that there are: the order asked for takes the server longer than a map takes here.
@@ -53,7 +53,7 @@ impl PostgresStore {
     /// [`Error`] says what is wrong.
     pub async fn connect(options: Options) -> Result<Self, Error> {
         let connections = Connections::new(&options)?;
-        checked(connections.ask(CHECK, &[]).await, &options.schema)?;
+        connections.ask("SELECT", &[]).await.map_err(|failed| failed.error)?;
         let objects = options.objects.map(|objects| objects.of_schema(&options.schema));
         Ok(Self { connections, objects })
     }
@@ -82,8 +82,39 @@ impl PostgresStore {
         Ok(())
     }
 
-    async fn holder(&self, signature: Digest) -> Result<Vec<u8>, StoreError> {
-        Ok(self.holders(&[signature]).await?.into_iter().next().flatten().unwrap_or_default())
+    /// Why a batch was not committed.
+    async fn refusal(&self, batch: &Batch, failed: Failed) -> StoreError {
+        let refusal = match Refusal::of(&failed.error) {
+            // An earlier attempt may have written what leaves no mark of its own.
+            Some(Refusal::Length(_)) if failed.open && batch.records().is_empty() && batch.claims().is_empty() => None,
+            refusal => refusal,
+        };
+        let error = match refusal {
+            Some(Refusal::Length(found)) => {
+                StoreError::Conflict { episode: batch.episode().clone(), expected: batch.expected(), found }
+            }
+            Some(Refusal::Claimed(signature)) => match self.holders(&[signature]).await {
+                Ok(holders) => {
+                    StoreError::Claimed { signature, holder: holders.into_iter().next().flatten().unwrap_or_default() }
+                }
+                Err(error) => error,
+            },
+            None if failed.open => return StoreError::Unacknowledged,
+            None => return failed.into(),
+        };
+        // What was put for it and must not be kept. What this does not reach is for `scrub`.
+        drop(self.remove_sealed(batch).await);
+        error
+    }
+
+    /// The objects of this batch that are of sealed blobs go.
+    async fn remove_sealed(&self, batch: &Batch) -> Result<(), StoreError> {
+        let Some(objects) = &self.objects else { return Ok(()) };
+        let outside = batch.blobs().iter().filter(|blob| objects.take(blob)).map(Blob::digest);
+        for digest in self.among(SEALED, outside).await? {
+            objects.remove(&digest).await.map_err(Error::from)?;
+        }
+        Ok(())
     }
 
     /// Of each blob its bytes, where the database has them.
@@ -120,24 +151,21 @@ impl PostgresStore {
 
 impl AsyncStore for PostgresStore {
     async fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
-        let above = self.objects.as_ref().map_or(usize::MAX, Objects::limit);
-        let arguments = Arguments::of(batch, |bytes| bytes.len() > above)?;
-        if let Some(objects) = &self.objects {
-            objects.put(batch.blobs().iter().filter(|blob| blob.bytes().len() > above)).await.map_err(Error::from)?;
+        if let Some(claim) = batch.claimed_twice() {
+            return Err(match self.length(batch.episode()).await? {
+                found if found != batch.expected() => {
+                    StoreError::Conflict { episode: batch.episode().clone(), expected: batch.expected(), found }
+                }
+                _ => StoreError::Claimed { signature: claim.signature, holder: claim.holder.clone() },
+            });
         }
-        match self.connections.ask(COMMIT, &arguments.values()).await {
+        let arguments = Arguments::of(batch, |blob| self.objects.as_ref().is_some_and(|objects| objects.take(blob)))?;
+        if let Some(objects) = &self.objects {
+            objects.put(batch.blobs().iter().filter(|blob| objects.take(blob))).await?;
+        }
+        match self.connections.ask(statement(batch), &arguments.values()).await {
             Ok(rows) => self.remove(batch, rows.first().map_or(Ok(Vec::new()), |row| column(row, 0))?).await,
-            Err(failed) => match Refusal::of(&failed.error) {
-                Some(Refusal::Length(found)) => {
-                    let (episode, expected) = (batch.episode().clone(), batch.expected());
-                    Err(StoreError::Conflict { episode, expected, found })
-                }
-                Some(Refusal::Claimed(signature)) => {
-                    Err(StoreError::Claimed { signature, holder: self.holder(signature).await? })
-                }
-                None if failed.open => Err(StoreError::Unacknowledged),
-                None => Err(failed.into()),
-            },
+            Err(failed) => Err(self.refusal(batch, failed).await),
         }
     }
 

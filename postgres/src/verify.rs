@@ -12,7 +12,7 @@ use crate::{Error, PostgresStore, commit::bytes_of};
 /// What the object store should have.
 const NAMED: &str = "SELECT digest FROM blobs WHERE bytes IS NULL AND NOT sealed";
 const NAMED_AMONG: &str = "SELECT digest FROM blobs WHERE bytes IS NULL AND NOT sealed AND digest = ANY ($1)";
-const SEALED: &str = "SELECT digest FROM blobs WHERE sealed AND digest = ANY ($1)";
+pub(crate) const SEALED: &str = "SELECT digest FROM blobs WHERE sealed AND digest = ANY ($1)";
 
 /// How many are asked about at once.
 const GROUP: usize = 1_000;
@@ -108,7 +108,11 @@ impl PostgresStore {
     }
 
     /// Those of `digests` that a query gives.
-    async fn among(&self, query: &str, digests: impl Iterator<Item = &Digest>) -> Result<BTreeSet<Digest>, StoreError> {
+    pub(crate) async fn among(
+        &self,
+        query: &str,
+        digests: impl Iterator<Item = &Digest>,
+    ) -> Result<BTreeSet<Digest>, StoreError> {
         let (digests, mut found) = (digests.copied().collect::<Vec<_>>(), BTreeSet::new());
         for group in digests.chunks(GROUP) {
             for row in self.connections.ask(query, &[&bytes_of(group)]).await? {

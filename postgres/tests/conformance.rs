@@ -61,7 +61,7 @@ fn it_conforms_where_it_is_waited_for() {
     .unwrap();
 }
 
-/// A role that may call `commit` and read, and nothing else.
+/// A role that may call the two functions and read, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn it_conforms_for_a_role_that_cannot_write_to_the_tables() {
     let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
@@ -75,7 +75,7 @@ async fn it_conforms_for_a_role_that_cannot_write_to_the_tables() {
         let schema = named(&fresh(&address).await);
         let grants = format!(
             "GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}; \
-             GRANT EXECUTE ON FUNCTION {schema}.commit TO {role}"
+             GRANT EXECUTE ON FUNCTION {schema}.commit, {schema}.commit_sealing TO {role}"
         );
         client.batch_execute(&grants).await.unwrap();
         let options = Options::new(&as_role).unwrap().schema(schema).unwrap();

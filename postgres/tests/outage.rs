@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{by_hand, fresh, named, own::Server, proxy::Proxy, server};
+use common::{by_hand, fresh, named, open, own::Server, proxy::Proxy, server};
 use keepspan::{
     ByteEstimate, Digest, Episode, EpisodeId, Failure, Permission, Recovered, Window,
     store::{AsyncStore as _, Batch, Blob, Claim, StoreError},
@@ -161,6 +161,75 @@ async fn a_lost_acknowledgement_is_settled_by_asking() {
         assert!(!proxy.loses.load(Ordering::SeqCst), "an answer was lost");
     }
     assert_eq!(store.length(&episode).await.unwrap(), 3);
+}
+
+/// What leaves no mark of its own is not known, once the log has gone on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seal_whose_answer_was_lost_is_not_said_to_be_undone() {
+    let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
+    let retry = Retry { first: Duration::from_millis(500), ..Retry::default() };
+    let (proxy, store, client) = behind(&address, retry).await;
+    let schema: String = client.query_one("SELECT current_schema()::text", &[]).await.unwrap().get(0);
+    let other = open(&Options::new(&address).unwrap().schema(schema).unwrap()).await;
+    let seal =
+        |expected| Batch::new(EpisodeId::new("e"), expected, vec![], vec![]).sealing(vec![Digest::of(b"secret")]);
+    store.commit(&batch("e", 0)).await.unwrap();
+    store.commit(&seal(1)).await.unwrap();
+    proxy.loses.store(true, Ordering::SeqCst);
+    let (batch, sealed) = (seal(1), store.clone());
+    let lost = tokio::spawn(async move { sealed.commit(&batch).await });
+    while proxy.loses.load(Ordering::SeqCst) {
+        sleep(Duration::from_millis(1)).await;
+    }
+    other.commit(&self::batch("e", 1)).await.unwrap();
+    let lost = lost.await.unwrap();
+    assert!(matches!(lost, Err(StoreError::Unacknowledged)), "{lost:?}");
+    // One that was never sent is refused.
+    assert!(matches!(store.commit(&seal(1)).await, Err(StoreError::Conflict { found: 2, .. })));
+}
+
+/// Whoever gives up on a commit does not keep others from the connection that it waits on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_is_dropped_keeps_no_connection() {
+    let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
+    let options = fresh(&address).await.connections(1).retry(hasty());
+    let store = open(&options).await;
+    store.commit(&batch("e", 0)).await.unwrap();
+    let mut client = by_hand(&address, &options).await;
+    let held = client.transaction().await.unwrap();
+    held.batch_execute("LOCK TABLE log IN EXCLUSIVE MODE").await.unwrap();
+    let dropped = tokio::time::timeout(Duration::from_millis(100), store.commit(&batch("e", 1))).await;
+    assert!(dropped.is_err(), "it waits: {dropped:?}");
+    assert_eq!(store.length(&EpisodeId::new("e")).await.unwrap(), 1);
+    held.rollback().await.unwrap();
+    // Whether it happens is left to the server.
+    assert!(matches!(store.length(&EpisodeId::new("e")).await.unwrap(), 1 | 2));
+}
+
+/// Another server at the address, after a failover that came to nothing: found on the connection, not at the start only.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_became_a_standby_is_refused() {
+    if server("KEEPSPAN_POSTGRES").is_none() {
+        return;
+    }
+    let own = spawn_blocking(Server::start).await.unwrap();
+    let options = Options::new(&own.address).unwrap();
+    migrate(&options).await.unwrap();
+    let store = PostgresStore::connect(options.clone()).await.unwrap();
+    store.commit(&batch("e", 0)).await.unwrap();
+    let own = spawn_blocking(move || {
+        own.crash();
+        own.write("standby.signal", "");
+        own.restart();
+        own
+    });
+    let own = own.await.unwrap();
+    for refused in [store.commit(&batch("e", 1)).await, store.length(&EpisodeId::new("e")).await.map(drop)] {
+        let Err(StoreError::Backend(error)) = refused else { panic!("{refused:?}") };
+        assert!(matches!(error.downcast_ref(), Some(Error::Standby)), "{error:?}");
+    }
+    assert!(matches!(PostgresStore::connect(options).await, Err(Error::Standby)));
+    spawn_blocking(move || drop(own)).await.unwrap();
 }
 
 /// The server goes on with what its client does not wait for any more; asked again, it does not begin anew.

@@ -61,7 +61,8 @@ impl Batch {
     }
 
     /// Takes `claims` in the same commit, each once only across every process that shares the store: where one of them is
-    /// held already, the commit is refused with [`StoreError::Claimed`](super::StoreError::Claimed) (rule R19).
+    /// held already, by an earlier one of these too, the commit is refused with
+    /// [`StoreError::Claimed`](super::StoreError::Claimed) (rule R19).
     pub fn claiming(self, claims: Vec<Claim>) -> Self {
         Self { claims, ..self }
     }
@@ -89,6 +90,16 @@ impl Batch {
     /// The digests whose bytes must not be kept.
     pub fn seals(&self) -> &[Digest] {
         &self.seals
+    }
+
+    /// The first holder of a signature that the batch claims twice, which every store refuses with it. O(claims · log).
+    pub fn claimed_twice(&self) -> Option<&Claim> {
+        let mut claims: Vec<_> = self.claims.iter().collect();
+        claims.sort_by_key(|claim| claim.signature);
+        claims.windows(2).find_map(|pair| match pair {
+            [first, second] if first.signature == second.signature => Some(*first),
+            _ => None,
+        })
     }
 
     /// The signatures to take, each of which must be free.

@@ -418,7 +418,17 @@ async fn claims_are_once_only<S: AsyncStore>(store: &S) -> Result<(), Failure> {
     let both = [7, 0].map(|seed| Claim { signature: Digest::from_bytes([seed; 32]), holder: vec![seed] });
     let batch = Batch::new(EpisodeId::new("both"), 0, vec![], vec![vec![1]]).claiming(both.to_vec());
     clause.is_refused(store.commit(&batch).await, Digest::from_bytes([0; 32]), b"first")?;
-    clause.is_held(store, &[Digest::from_bytes([7; 32])], &[None]).await
+    clause.is_held(store, &[Digest::from_bytes([7; 32])], &[None]).await?;
+    // Two holders in one commit are one too many, in whatever order.
+    let signature = Digest::from_bytes([8; 32]);
+    for holders in [[&b"a"[..], b"b"], [b"b", b"a"], [b"a", b"a"]] {
+        let claims = holders.map(|holder| Claim { signature, holder: holder.to_vec() }).to_vec();
+        let twice =
+            |expected| Batch::new(EpisodeId::new("twice"), expected, vec![], vec![vec![1]]).claiming(claims.clone());
+        clause.is_refused(store.commit(&twice(0)).await, signature, holders[0])?;
+        clause.conflicts(store, &twice(1), 0).await?;
+    }
+    clause.is_held(store, &[signature], &[None]).await
 }
 
 const RACE: &str = "of many claims at once, one takes the signature and the others are told by whom";

@@ -80,6 +80,9 @@ impl Store for MemoryStore {
         {
             return Err(StoreError::Claimed { signature: *claim, holder: holder.clone() });
         }
+        if let Some(claim) = batch.claimed_twice() {
+            return Err(StoreError::Claimed { signature: claim.signature, holder: claim.holder.clone() });
+        }
         for claim in batch.claims() {
             tables.claims.insert(claim.signature, claim.holder.clone());
         }

@@ -3,6 +3,7 @@
 
 pub mod own;
 pub mod proxy;
+pub mod sql;
 
 use std::{
     env,

@@ -1,6 +1,10 @@
 //! A server of a test's own, to be killed.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown},
+    process::Command,
+};
 
 use tempfile::TempDir;
 
@@ -24,6 +28,15 @@ impl Server {
     pub fn restart(&self) -> String {
         let said = self.tell(&["start", "postgres"]);
         said.trim().strip_prefix("export KEEPSPAN_POSTGRES=").expect("an address").to_owned()
+    }
+
+    /// A file of its data folder, as its own user's.
+    pub fn write(&self, name: &str, text: &str) {
+        let folder = self.folder.path().join("postgres");
+        let (file, owner) = (folder.join(name), fs::metadata(&folder).unwrap());
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+        chown(&file, Some(owner.uid()), Some(owner.gid())).unwrap();
     }
 
     /// SIGKILL, to all of its processes.
