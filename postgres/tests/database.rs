@@ -21,7 +21,9 @@ use keepspan::{
     ByteEstimate, Digest, Episode, EpisodeId, PolicyVersion, Window,
     store::{AsyncStore as _, Batch, Blob, Claim},
 };
-use keepspan_postgres::{Objects, Options, Retry};
+#[cfg(feature = "s3")]
+use keepspan_postgres::Objects;
+use keepspan_postgres::{Options, Retry};
 
 #[tokio::test]
 async fn nobody_updates_or_deletes_not_even_the_owner() {

@@ -20,11 +20,13 @@ use std::{
 
 use common::{fresh, named, open, server};
 use keepspan::{
-    ByteEstimate, CommitError, Episode, EpisodeId, Failure, Granted, Permission, ResumeError, Window,
+    ApplyError, ByteEstimate, CommitError, Episode, EpisodeId, Failure, Granted, Limits, NewSpan, OneByteAToken,
+    Permission, ResumeError, SpanId, Window,
     action::RunError,
     audit::{self, History},
+    tool::Answer,
 };
-use keepspan_postgres::{Blocking, Options};
+use keepspan_postgres::{Blocking, Options, PostgresStore};
 use keepspan_tests::{
     Agent,
     acts::{Write, append, lines, ready},
@@ -183,4 +185,62 @@ async fn of_two_owners_one_is_superseded() {
     })
     .await
     .unwrap();
+}
+
+type Shared = Window<Agent, PostgresStore>;
+
+fn episode() -> Episode {
+    Episode::new("e", "p").budget(Limits::of(24_000).index(600).rationale(400).margin(600))
+}
+
+async fn resumed(options: &Options) -> Shared {
+    Window::resume_async(open(options).await, episode(), OneByteAToken).await.unwrap()
+}
+
+/// A message of 500 tokens.
+async fn say(window: &mut Shared, n: u32) -> SpanId {
+    let text = format!("{:<500}", format!("m{n}"));
+    let id = window.lanes().work.push(NewSpan::tool("read", text)).unwrap();
+    drop(window.lanes().externalize().await.unwrap());
+    id
+}
+
+/// What the model is shown, in words.
+fn shown(window: &Shared) -> Vec<String> {
+    window.render().iter().map(|message| format!("{message:?}")).collect()
+}
+
+/// B097, B098: the read, the decision of a model and the write are three steps, and another process went on between them:
+/// once with one message more, once with as many gone as came. What was decided by the old state is refused, whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_process_appended_while_a_model_decided_stays() {
+    let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
+    for (gone, come) in [(0, 1), (2, 2)] {
+        let options = fresh(&address).await;
+        let mut first = Shared::open_async(open(&options).await, episode(), OneByteAToken).await.unwrap();
+        let mut ids = Vec::new();
+        for n in 1..=20 {
+            ids.push(say(&mut first, n).await);
+        }
+        let pass = first.lanes().externalize().await.unwrap().admit().map_err(|refusal| refusal.into_reason()).unwrap();
+        let proposal = pass.parse(&Answer::prune(ids[..15].iter().map(ToString::to_string))).unwrap();
+
+        let mut second = resumed(&options).await;
+        if gone > 0 {
+            drop(second.lanes().externalize().await.unwrap().work.evict(&ids[20 - gone..]).await.unwrap());
+        }
+        for n in 0..come {
+            say(&mut second, 21 + n).await;
+        }
+        let refused = pass.apply(proposal).await.map(drop).unwrap_err();
+        assert!(matches!(refused, ApplyError::Commit(CommitError::Superseded { .. })), "{refused:?}");
+        let left = shown(&second);
+        drop(second);
+        let third = resumed(&options).await;
+        assert_eq!(shown(&third), left);
+        for n in 1..=20 + come {
+            let there = left.iter().any(|message| message.contains(&format!("m{n} ")));
+            assert_eq!(there, !(21 - gone as u32..=20).contains(&n), "m{n}");
+        }
+    }
 }

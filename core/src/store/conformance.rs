@@ -335,14 +335,17 @@ async fn seals_are_for_good<S: AsyncStore>(store: &S) -> Result<(), Failure> {
     let put = [blobs.as_slice(), &kept].concat();
     clause.commit(store, Batch::new(episode.clone(), 0, put.clone(), vec![vec![1]])).await?;
     let sealed: Vec<Digest> = blobs.iter().chain([&never, &same]).map(|blob| *blob.digest()).collect();
-    let reason = Batch::new(episode.clone(), 1, vec![same.clone()], vec![vec![2]]).sealing(sealed.clone());
+    // Beside the seals it puts what is sealed, what is there and what is new.
+    let beside = noise(22, 9_000);
+    let put_too = [kept.as_slice(), &[same.clone(), beside.clone()]].concat();
+    let reason = Batch::new(episode.clone(), 1, put_too, vec![vec![2]]).sealing(sealed.clone());
     clause.commit(store, reason).await?;
     clause.is_sealed(store, &present, &sealed).await?;
     let late = [put.as_slice(), &[never, same]].concat();
     clause.commit(store, Batch::new(other.clone(), 0, late, vec![vec![3]])).await?;
     clause.commit(store, Batch::new(other.clone(), 1, vec![], vec![]).sealing(sealed.clone())).await?;
     clause.is_sealed(store, &present, &sealed).await?;
-    for blob in &kept {
+    for blob in kept.iter().chain([&beside]) {
         clause.has_blob(store, blob).await?;
     }
     clause.has_log(store, &episode, &[vec![1], vec![2]]).await?;
@@ -545,6 +548,8 @@ fn at_once<F: Future>(future: F) -> F::Output {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::{super::MemoryStore, *};
 
     /// A sound store with one flaw.
@@ -574,6 +579,9 @@ mod tests {
             if self.has("seals what it has") {
                 seals.retain(|digest| self.0.get(digest).is_ok());
             }
+            if self.has("seals what it puts") && !seals.is_empty() {
+                seals.extend(batch.blobs().iter().map(|blob| *blob.digest()));
+            }
             if self.has("seals nothing") {
                 seals.clear();
             }
@@ -583,6 +591,10 @@ mod tests {
             if self.has("claims first") {
                 let claims = std::mem::take(&mut claims);
                 Store::commit(&self.0, &Batch::new(episode.clone(), length, vec![], vec![]).claiming(claims))?;
+            }
+            if self.has("takes the last of two holders") {
+                let last: HashMap<_, _> = claims.drain(..).map(|claim| (claim.signature, claim)).collect();
+                claims = last.into_values().collect();
             }
             if self.has("claims twice") {
                 claims.retain(|claim| Store::holders(&self.0, &[claim.signature]).is_ok_and(|held| held == [None]));
@@ -650,9 +662,11 @@ mod tests {
             ("reads to the end", "a read gives"),
             ("seals nothing", "a sealed blob"),
             ("seals what it has", "a sealed blob"),
+            ("seals what it puts", "a sealed blob"),
             ("calls a seal missing", "a sealed blob"),
             ("seals first", "a refused batch seals nothing"),
             ("claims twice", "a signature is claimed once"),
+            ("takes the last of two holders", "a signature is claimed once"),
             ("claims first", "a signature is claimed once"),
             ("names nobody", "a signature is claimed once"),
             ("forgets holders", "a signature is claimed once"),
