@@ -35,11 +35,17 @@ impl Place {
 
 #[cfg(feature = "postgres")]
 fn shared(address: &str, blobs: Option<&str>, file: &Path) -> Result<Arc<dyn Store>> {
-    use keepspan::Digest;
+    use std::{fs, time::SystemTime};
+
     use keepspan_postgres::{Blocking, Objects, Options};
 
-    let digest = Digest::of(file.as_os_str().as_encoded_bytes()).to_string();
-    let schema = format!("example_{}", digest.get(..16).unwrap_or_default());
+    // Kept where the file would be, so that a process that goes on finds it, and a run that begins anew does not.
+    let name = file.with_extension("schema");
+    if !name.exists() {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        fs::write(&name, format!("example_{}_{}", since.as_nanos(), std::process::id()))?;
+    }
+    let schema = fs::read_to_string(name)?;
     let mut options = Options::new(address)?.schema(schema.as_str())?;
     if let Some(blobs) = blobs {
         // So low that these small texts are objects too.
