@@ -57,9 +57,12 @@ impl ByHand {
     async fn connect(address: &str, schema: &str) -> Self {
         let (client, connection) = tokio_postgres::connect(address, NoTls).await.unwrap();
         tokio::spawn(connection);
-        client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
-        let commit = "WITH put AS (INSERT INTO blobs (digest, bytes) SELECT * FROM unnest($1::bytea[], $2::bytea[]) \
-                      ON CONFLICT DO NOTHING) INSERT INTO log (episode, number, record, attempt) VALUES ($3, $4, $5, '')";
+        // Tables of its own, without a check or a trigger.
+        let tables = "CREATE TABLE IF NOT EXISTS hand_blobs (digest bytea PRIMARY KEY, bytes bytea); \
+                      CREATE TABLE IF NOT EXISTS hand_log (episode bytea, number bigint, record bytea, PRIMARY KEY (episode, number))";
+        client.batch_execute(&format!("SET search_path = {schema}; {tables}")).await.unwrap();
+        let commit = "WITH put AS (INSERT INTO hand_blobs (digest, bytes) SELECT * FROM unnest($1::bytea[], $2::bytea[]) \
+                      ON CONFLICT DO NOTHING) INSERT INTO hand_log (episode, number, record) VALUES ($3, $4, $5)";
         let commit = client.prepare(commit).await.unwrap();
         let one = client.prepare("SELECT bytes FROM blobs WHERE digest = $1").await.unwrap();
         let many = client.prepare("SELECT digest, bytes FROM blobs WHERE digest = ANY ($1)").await.unwrap();

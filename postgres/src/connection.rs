@@ -85,39 +85,32 @@ impl Connections {
         values: &[&(dyn ToSql + Sync)],
         deadline: Instant,
     ) -> Result<Vec<Row>, Attempt> {
-        let client = match timeout_at(deadline, self.pool.get()).await {
-            Ok(Ok(client)) => client,
-            Ok(Err(error)) => return Err(unconnected(error)),
-            Err(_) => return Err(Attempt::NotSent(None)),
-        };
+        let mut sent = false;
+        let answer = timeout_at(deadline, self.run(statement, values, &mut sent)).await;
+        answer.unwrap_or(Err(if sent { Attempt::Lost(None) } else { Attempt::NotSent(None) }))
+    }
+
+    async fn run(&self, statement: &str, values: &[&(dyn ToSql + Sync)], sent: &mut bool) -> Result<Vec<Row>, Attempt> {
+        let client = self.pool.get().await.map_err(unconnected)?;
         let new = Object::metrics(&client).recycle_count == 0;
         // Ended, unless its last answer came: the next would wait for that. So it is where this future is dropped.
         let client = guard(client, |client| drop(Object::take(client)));
-        let prepare = async {
+        let answer = async {
             if new {
                 let row =
                     client.query_one(&self.check, &[]).await.map_err(|error| without_store(error, &self.schema))?;
                 fit(&row, &self.schema)?;
             }
-            Ok(client.prepare_cached(statement).await?)
+            let prepared = client.prepare_cached(statement).await?;
+            *sent = true;
+            Ok(client.query(&prepared, values).await?)
         };
-        let prepared = match timeout_at(deadline, prepare).await {
-            Ok(Ok(prepared)) => prepared,
-            Ok(Err(error)) => {
-                return Err(match judged(client, error) {
-                    Attempt::Lost(error) => Attempt::NotSent(error),
-                    judged => judged,
-                });
-            }
-            Err(_) => return Err(Attempt::NotSent(None)),
-        };
-        match timeout_at(deadline, client.query(&prepared, values)).await {
-            Ok(Ok(rows)) => {
+        match answer.await {
+            Ok(rows) => {
                 drop(ScopeGuard::into_inner(client));
                 Ok(rows)
             }
-            Ok(Err(error)) => Err(judged(client, error.into())),
-            Err(_) => Err(Attempt::Lost(None)),
+            Err(error) => Err(judged(client, error, *sent)),
         }
     }
 }
@@ -133,7 +126,7 @@ fn unconnected(error: PoolError) -> Attempt {
 }
 
 /// What an error in the middle of a statement says of it. The connection is for the next, where the server only refused.
-fn judged(client: ScopeGuard<Object, impl FnOnce(Object)>, error: Error) -> Attempt {
+fn judged(client: ScopeGuard<Object, impl FnOnce(Object)>, error: Error, sent: bool) -> Attempt {
     let Error::Server(error) = error else { return Attempt::Refused(error) };
     match error.as_db_error() {
         Some(told) if !matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) => {
@@ -144,7 +137,8 @@ fn judged(client: ScopeGuard<Object, impl FnOnce(Object)>, error: Error) -> Atte
             }
         }
         // The server ended the connection, or it broke.
-        _ => Attempt::Lost(Some(error)),
+        _ if sent => Attempt::Lost(Some(error)),
+        _ => Attempt::NotSent(Some(error)),
     }
 }
 
