@@ -9,13 +9,15 @@ use clap::{
 use keepspan::SpanId;
 use keepspan_sessions::Format;
 
+use crate::store::{Place, Source};
+
 const STYLES: Styles = Styles::plain().header(clap::builder::styling::Style::new().bold());
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 fine; 1 a fault was found: a changed record or text; 2 the command line is wrong, or names what is not \
 there; 3 the store, or the session, cannot be read.
 
-Nothing is ever written to a store; `replay --store` makes a new one.";
+Nothing is ever written to a store; `replay --store` makes a new one, and `migrate` makes tables.";
 
 /// Answers what an agent knew: reads a keepspan store, or the recorded session of any agent.
 #[derive(Parser, Debug)]
@@ -29,23 +31,13 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The store, in every command.
-#[derive(Args, Debug)]
-pub struct Source {
-    /// The store's file
-    pub file: PathBuf,
-    /// The episode, where the store has several
-    #[arg(short, long, value_name = "NAME")]
-    pub episode: Option<String>,
-}
-
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// List the episodes of a store
     #[command(after_help = "Example: keepspan episodes run.db")]
     Episodes {
-        /// The store's file
-        file: PathBuf,
+        #[command(flatten)]
+        place: Place,
     },
     /// List what happened, a line for each log entry
     #[command(after_help = "Example: keepspan log run.db | tail -20")]
@@ -104,6 +96,8 @@ pub enum Command {
         span: SpanId,
     },
     /// Check every record, every text and every derivation, of all episodes unless one is named
+    ///
+    /// With `--blobs`, the object store too: objects that nothing names are listed, one that is not there is a fault.
     #[command(after_help = "Example: keepspan verify run.db && echo intact")]
     Verify {
         #[command(flatten)]
@@ -126,6 +120,14 @@ pub enum Command {
         /// Put the text of spans that left, and of summaries, into it
         #[arg(long)]
         with_text: bool,
+    },
+    /// Create the tables of a store in a database, or bring them up to date
+    ///
+    /// Several may do it at once. It takes a role that may create a schema; an agent's role needs less.
+    #[command(after_help = "Example: keepspan migrate postgres://owner@db.internal/agents")]
+    Migrate {
+        #[command(flatten)]
+        place: Place,
     },
     /// Show what keepspan would have done with a recorded session of any agent
     ///

@@ -20,6 +20,10 @@ pub enum Failure {
     /// The store could not be opened or read.
     #[error(transparent)]
     Store(StoreError),
+    /// The server of a store could not be asked.
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Server(#[from] keepspan_postgres::Error),
     /// A session could not be read.
     #[error("{}: {why}", .file.display())]
     Session {
@@ -87,6 +91,8 @@ impl Failure {
         match self {
             Self::Faulty(_) => ExitCode::from(1),
             Self::Usage(_) | Self::Write { .. } => ExitCode::from(2),
+            #[cfg(feature = "postgres")]
+            Self::Server(_) => ExitCode::from(3),
             Self::NoFile(_) | Self::Store(_) | Self::Session { .. } | Self::Replay(_) => ExitCode::from(3),
         }
     }

@@ -7,6 +7,7 @@ mod failure;
 mod output;
 mod replay;
 mod report;
+mod server;
 mod store;
 mod told;
 mod words;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<(), Failure> {
     let mut out = Output::new(cli.json);
     let done = match &cli.command {
-        Command::Episodes { file } => commands::episodes(file, &mut out),
+        Command::Episodes { place } => commands::episodes(place, &mut out),
         Command::Log { source } => commands::log(source, &mut out),
         Command::Actions { source } => commands::actions(source, &mut out),
         Command::At { source, turn, no_text } => commands::at(source, *turn, *no_text, &mut out),
@@ -50,6 +51,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Report { source, output, with_text } => {
             commands::report(source, output.as_deref(), *with_text, &mut out)
         }
+        Command::Migrate { place } => commands::migrate(place, &mut out),
         Command::Replay(args) => commands::replay(args, &mut out),
     };
     // What was found before a fault is told too.

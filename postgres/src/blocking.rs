@@ -6,7 +6,7 @@ use keepspan::{
 };
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{Error, Options, PostgresStore, migrate};
+use crate::{Error, Options, PostgresStore, Verified, migrate};
 
 /// A [`PostgresStore`] that waits for each answer, on a runtime of its own: for a program without one, and for what takes a
 /// [`Store`], as [`audit::verify`](keepspan::audit::verify). Not to be used, nor dropped, within an async runtime.
@@ -32,6 +32,30 @@ impl Blocking {
     /// [`Error`] says what is wrong.
     pub fn migrate(options: &Options) -> Result<i32, Error> {
         runtime()?.block_on(migrate(options))
+    }
+
+    /// As [`PostgresStore::episodes`].
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn episodes(&self) -> Result<Vec<(EpisodeId, u64)>, StoreError> {
+        self.runtime.block_on(self.store.episodes())
+    }
+
+    /// As [`PostgresStore::verify`].
+    ///
+    /// # Errors
+    /// When either store cannot be read.
+    pub fn verify(&self) -> Result<Verified, StoreError> {
+        self.runtime.block_on(self.store.verify())
+    }
+
+    /// As [`PostgresStore::scrub`].
+    ///
+    /// # Errors
+    /// When either store fails.
+    pub fn scrub(&self) -> Result<u64, StoreError> {
+        self.runtime.block_on(self.store.scrub())
     }
 
     /// The store itself.

@@ -22,7 +22,7 @@ pub enum Error {
     #[error("TLS cannot be set up: {0}; pass a configuration of your own to `Options::tls`, or `sslmode=disable`")]
     Tls(#[source] rustls::Error),
     /// The schema has no store.
-    #[error("the schema `{schema}` has no store: run `keepspan_postgres::migrate` once")]
+    #[error("the schema `{schema}` has no store: run `keepspan migrate` once, or `keepspan_postgres::migrate`")]
     NoStore {
         /// The schema.
         schema: String,
@@ -131,5 +131,5 @@ fn told(error: &tokio_postgres::Error) -> String {
 
 /// What to do about a store of another version.
 fn newer(found: i32, supported: i32) -> &'static str {
-    if found > supported { "use the newer library that wrote it" } else { "run `keepspan_postgres::migrate` once" }
+    if found > supported { "use the newer library that wrote it" } else { "run `keepspan migrate` once, or `keepspan_postgres::migrate`" }
 }

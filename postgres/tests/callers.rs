@@ -199,7 +199,7 @@ async fn a_store_of_the_version_before_is_brought_up_to_date() {
     let (options, client) = of_version_1(&address, &text, wrong).await;
     let before = PostgresStore::connect(options.clone()).await.unwrap_err();
     assert!(matches!(before, Error::Version { found: 1, supported: VERSION, .. }));
-    assert!(before.to_string().ends_with("run `keepspan_postgres::migrate` once"), "{before}");
+    assert!(before.to_string().ends_with("run `keepspan migrate` once, or `keepspan_postgres::migrate`"), "{before}");
     let at_once = [migrate(&options), migrate(&options)];
     let mut before = futures_util::future::try_join_all(at_once).await.unwrap();
     before.sort_unstable();

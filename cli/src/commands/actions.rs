@@ -2,10 +2,10 @@
 
 use super::opened;
 use crate::{
-    args::Source,
     attempts::attempts,
     failure::Failure,
     output::{BAD, FAINT, Output, STRONG},
+    store::Source,
     words::{self, line, short},
 };
 

@@ -1,7 +1,5 @@
 //! `episodes`, `log` and `export`.
 
-use std::path::Path;
-
 use keepspan::{
     Fidelity, JournalError,
     audit::{History, LogEntry},
@@ -10,11 +8,11 @@ use serde::Serialize;
 
 use super::{opened, turn};
 use crate::{
-    args::Source,
     failure::Failure,
     output::{BAD, FAINT, Output, STRONG},
     report::story::number,
-    store, told,
+    store::{Kept, Place, Source},
+    told,
     words::{self, count, line, several},
 };
 
@@ -53,9 +51,8 @@ impl Log {
 }
 
 /// O(records of all episodes).
-pub fn episodes(file: &Path, out: &mut Output) -> Result<(), Failure> {
-    let store = store::open(file)?;
-    let found = store.episodes()?;
+pub fn episodes(place: &Place, out: &mut Output) -> Result<(), Failure> {
+    let Kept { store, episodes: found, .. } = place.open()?;
     let listed = found.iter().map(|(episode, entries)| Listed {
         episode: episode.as_str(),
         entries: *entries,
@@ -122,9 +119,9 @@ fn exported(history: &History, entry: &LogEntry, turn: u64, out: &mut Output) ->
 
 /// JSON lines, episode after episode.
 pub fn export(source: &Source, out: &mut Output) -> Result<(), Failure> {
-    let store = store::open(&source.file)?;
-    for episode in store::episodes(&store, source)? {
-        let history = History::read(&store, &episode)?;
+    let kept = source.place.open()?;
+    for episode in source.episodes(&kept)? {
+        let history = History::read(&kept.store, &episode)?;
         for entry in history.entries() {
             exported(&history, entry, turn(&history, entry), out)?;
         }

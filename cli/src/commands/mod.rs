@@ -2,39 +2,42 @@
 
 mod actions;
 mod list;
+mod migrate;
 mod replay;
 mod report;
 mod span;
 mod verify;
 mod window;
 
+use std::sync::Arc;
+
 use keepspan::{
     audit::{Happening, History, LogEntry},
-    store::EmbeddedStore,
+    store::Store,
 };
 
 pub use self::{
     actions::actions,
     list::{episodes, export, log},
+    migrate::migrate,
     replay::replay,
     report::report,
     span::{content, recall, show, tombstone},
     verify::verify,
     window::at,
 };
-use crate::{args::Source, failure::Failure, report::story::number, store};
+use crate::{failure::Failure, report::story::number, store::Source};
 
 /// A store with the history of the episode that is meant.
 struct Opened {
-    store: EmbeddedStore,
+    store: Arc<dyn Store>,
     history: History,
 }
 
 fn opened(source: &Source) -> Result<Opened, Failure> {
-    let store = store::open(&source.file)?;
-    let episode = store::episode(&store, source)?;
-    let history = History::read(&store, &episode)?;
-    Ok(Opened { store, history })
+    let kept = source.place.open()?;
+    let history = History::read(&kept.store, &source.episode(&kept)?)?;
+    Ok(Opened { store: kept.store, history })
 }
 
 /// The turn that an entry belongs to: how often the model had spoken by then.

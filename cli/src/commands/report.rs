@@ -3,19 +3,15 @@
 use std::{fs, io::Read as _, path::Path};
 
 use super::{Opened, opened};
-use crate::{args::Source, failure::Failure, output::Output, report};
+use crate::{failure::Failure, output::Output, report, store::Source};
 
 /// Writes the page; with `--json`, the data behind it goes to standard output.
 pub fn report(source: &Source, output: Option<&Path>, with_text: bool, out: &mut Output) -> Result<(), Failure> {
     if let Some(path) = output {
-        replaces_no(path, &[&source.file])?;
+        replaces_no(path, source.place.file().as_slice())?;
     }
     let Opened { store, history } = opened(source)?;
-    let name = source
-        .file
-        .file_name()
-        .map_or_else(|| source.file.display().to_string(), |name| name.to_string_lossy().into_owned());
-    let story = report::story_of(&history, name, with_text.then_some(&store))?;
+    let story = report::story_of(&history, source.place.title(), with_text.then_some(&*store))?;
     if let Some(path) = output {
         fs::write(path, report::page(&story))
             .map_err(|source| Failure::Write { name: path.display().to_string(), source })?;

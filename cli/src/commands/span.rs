@@ -4,16 +4,16 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use keepspan::{
     Content, SpanId, Tombstone,
     audit::{History, SpanFacts, Standing},
-    store::{EmbeddedStore, Store as _, StoreError},
+    store::{Store, StoreError},
 };
 use serde::Serialize;
 
 use super::{Opened, opened, turn};
 use crate::{
-    args::Source,
     failure::Failure,
     output::{Output, STRONG},
     report::story::number,
+    store::Source,
     told,
     words::{count, line, plain, several},
 };
@@ -227,7 +227,7 @@ fn found(history: &History, span: SpanId) -> Result<(&SpanFacts, Standing), Fail
 }
 
 /// A span's bytes, compared with their digest.
-pub fn content(store: &EmbeddedStore, facts: &SpanFacts) -> Result<Content, Failure> {
+pub fn content(store: &dyn Store, facts: &SpanFacts) -> Result<Content, Failure> {
     let digest = facts.sha256.ok_or_else(|| Failure::Usage(format!("{} never reached the store", facts.span)))?;
     let bytes = store.get(&digest)?;
     if keepspan::Digest::of(&bytes) != digest {

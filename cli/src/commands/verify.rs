@@ -5,11 +5,11 @@ use keepspan::audit::{self, Progress};
 use serde::Serialize;
 
 use crate::{
-    args::Source,
     failure::Failure,
     output::{BAD, Output, STRONG},
     report::story::number,
-    store,
+    server::{self, Objects},
+    store::Source,
     words::{line, several},
 };
 
@@ -26,16 +26,16 @@ struct Verified {
 
 /// Every episode that is meant, even after a fault.
 pub fn verify(source: &Source, out: &mut Output) -> Result<(), Failure> {
-    let store = store::open(&source.file)?;
+    let kept = source.place.open()?;
     let mut faults = 0_u64;
-    let episodes = store::episodes(&store, source)?;
+    let episodes = source.episodes(&kept)?;
     if episodes.is_empty() {
         // A store in which there is nothing is not one that is intact.
-        return Err(store::no_episode(&source.file));
+        return Err(source.place.no_episode());
     }
     for episode in episodes {
         let bar = bar(episode.as_str());
-        let found = audit::verify(&store, &episode, |progress: Progress| {
+        let found = audit::verify(&kept.store, &episode, |progress: Progress| {
             bar.set_length(progress.of);
             bar.set_position(progress.blobs);
         });
@@ -50,6 +50,10 @@ pub fn verify(source: &Source, out: &mut Output) -> Result<(), Failure> {
             faults: found.faults.iter().map(ToString::to_string).collect(),
         };
         if out.is_json() { out.value(&verified)? } else { told(&verified, out)? }
+    }
+    if let Some(found) = server::objects(&kept, &source.place)? {
+        faults = faults.saturating_add(number(found.faults.len()));
+        if out.is_json() { out.value(&found)? } else { objects(&found, out)? }
     }
     match faults {
         0 => Ok(()),
@@ -69,6 +73,25 @@ fn told(verified: &Verified, out: &mut Output) -> std::io::Result<()> {
         "{name}: {records} and {texts} checked{sealed}; {}",
         several(number(faults.len()), "fault")
     ))?;
+    each_fault(faults, out)
+}
+
+fn objects(found: &Objects, out: &mut Output) -> std::io::Result<()> {
+    let Objects { objects, orphans, faults } = found;
+    let name = out.paint(STRONG, "objects");
+    let said = match (faults.len(), orphans.len()) {
+        (0, 0) => "each is named".to_owned(),
+        (0, unnamed) => format!("{} without a name", number(unnamed)),
+        (wrong, _) => several(number(wrong), "fault"),
+    };
+    out.line(format_args!("{name}: {objects} there; {said}"))?;
+    for orphan in orphans {
+        out.line(format_args!("  orphan {orphan}"))?;
+    }
+    each_fault(faults, out)
+}
+
+fn each_fault(faults: &[String], out: &mut Output) -> std::io::Result<()> {
     for fault in faults {
         let mark = out.paint(BAD, "fault");
         out.line(format_args!("  {mark} {}", line(fault)))?;

@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use super::{Opened, opened, span::shown};
 use crate::{
-    args::Source,
     failure::Failure,
     output::{FAINT, Output, STRONG},
     report::story::number,
+    store::Source,
     told,
     words::{count, line, several},
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use keepspan::{
     Fidelity, PruneEvent, SpanId,
     audit::{Happening, History, LogEntry, SpanFacts, Standing},
-    store::EmbeddedStore,
+    store::Store,
 };
 
 use super::story::{
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Tells what happened. Texts are read only from a store that is given.
-pub fn story_of(history: &History, name: String, texts: Option<&EmbeddedStore>) -> Result<Story, Failure> {
+pub fn story_of(history: &History, name: String, texts: Option<&dyn Store>) -> Result<Story, Failure> {
     let mut reader = Reader {
         history,
         texts,
@@ -44,7 +44,7 @@ pub fn story_of(history: &History, name: String, texts: Option<&EmbeddedStore>) 
 
 struct Reader<'a> {
     history: &'a History,
-    texts: Option<&'a EmbeddedStore>,
+    texts: Option<&'a dyn Store>,
     turn: u64,
     /// What every request takes beside the window, in tokens.
     fixed: u64,

@@ -35,7 +35,7 @@ pub struct Migration {
     #[negative_result(on_error)]
     failed: Spans,
     #[evictable(otherwise)]
-    work: Spans,
+    pub work: Spans,
     #[rationale]
     decisions: Spans,
     #[derived]
