@@ -79,11 +79,7 @@ fn told(ran: &Ran) -> Outcome<Vec<Value>> {
 fn a_store_in_a_database_is_read_as_one_in_a_file() -> Outcome {
     let Some(server) = Server::find() else { return Ok(()) };
     let none = server.run("log", &[])?;
-    assert!(
-        none.code == Some(3) && none.err.contains("has no store: run `keepspan migrate` once"),
-        "{}",
-        none.err
-    );
+    assert!(none.code == Some(3) && none.err.contains("has no store: run `keepspan migrate` once"), "{}", none.err);
     for said in ["created, version", "up to date, version"] {
         let migrated = server.run("migrate", &[])?;
         assert!(migrated.code == Some(0) && migrated.out.contains(said), "{migrated:?}");

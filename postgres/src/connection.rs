@@ -125,12 +125,14 @@ fn unconnected(error: PoolError) -> Attempt {
     }
 }
 
-/// What an error in the middle of a statement says of it. The connection is for the next, where the server only refused.
+/// What an error in the middle of a statement says of it. The connection is for the next, where the server only refused that.
 fn judged(client: ScopeGuard<Object, impl FnOnce(Object)>, error: Error, sent: bool) -> Attempt {
     let Error::Server(error) = error else { return Attempt::Refused(error) };
     match error.as_db_error() {
         Some(told) if !matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) => {
-            drop(ScopeGuard::into_inner(client));
+            if sent {
+                drop(ScopeGuard::into_inner(client));
+            }
             match told.code() {
                 &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED => Attempt::Again(error),
                 _ => Attempt::Refused(error.into()),

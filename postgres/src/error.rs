@@ -131,5 +131,9 @@ fn told(error: &tokio_postgres::Error) -> String {
 
 /// What to do about a store of another version.
 fn newer(found: i32, supported: i32) -> &'static str {
-    if found > supported { "use the newer library that wrote it" } else { "run `keepspan migrate` once, or `keepspan_postgres::migrate`" }
+    if found > supported {
+        "use the newer library that wrote it"
+    } else {
+        "run `keepspan migrate` once, or `keepspan_postgres::migrate`"
+    }
 }

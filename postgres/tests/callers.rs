@@ -121,6 +121,34 @@ async fn a_role_without_grants_is_told_so() {
     assert!(matches!(&refused, Error::NoStore { schema } if *schema == named(&none)), "{refused}");
 }
 
+/// Each new connection is checked, one after a check that failed too.
+#[tokio::test]
+async fn a_connection_that_could_not_be_checked_is_not_used() {
+    let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
+    let options = fresh(&address).await;
+    let (client, name) = (by_hand(&address, &options).await, named(&options));
+    let role = format!("agent_{name}");
+    let grants =
+        format!("GRANT USAGE ON SCHEMA {name} TO {role}; GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {role}");
+    client.batch_execute(&format!("CREATE ROLE {role} LOGIN; {grants}")).await.unwrap();
+    let as_role = Options::new(&address.replace("keepspan@", &format!("{role}@"))).unwrap();
+    let store = open(&as_role.schema(&*name).unwrap().connections(1)).await;
+    let asked = async || match store.length(&EpisodeId::new("e")).await {
+        Ok(length) => Ok(length),
+        Err(StoreError::Backend(error)) => Err(error.to_string()),
+        Err(other) => panic!("{other:?}"),
+    };
+    assert_eq!(asked().await, Ok(0));
+    let end = format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = '{role}'");
+    assert_eq!(client.query_one(&end, &[]).await.unwrap().get::<_, i64>(0), 1);
+    client.batch_execute(&format!("REVOKE SELECT ON migrations FROM {role}")).await.unwrap();
+    for _ in 0..2 {
+        assert!(asked().await.is_err_and(|error| error.contains("permission denied for table migrations")));
+    }
+    client.batch_execute(&format!("{grants}; INSERT INTO migrations (version) VALUES ({VERSION} + 1)")).await.unwrap();
+    assert!(asked().await.is_err_and(|error| error.contains("use the newer library")));
+}
+
 #[tokio::test]
 async fn a_database_of_another_encoding_is_refused() {
     let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
