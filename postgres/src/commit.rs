@@ -84,7 +84,9 @@ impl<'a> Arguments<'a> {
         seals.sort_unstable();
         seals.dedup();
         let inline = contents.iter().flatten().map(|bytes| bytes.len());
-        let bytes = inline.chain(batch.records().iter().map(Vec::len)).fold(0_usize, usize::saturating_add);
+        let holders = batch.claims().iter().map(|claim| claim.holder.len());
+        let bytes =
+            inline.chain(batch.records().iter().map(Vec::len)).chain(holders).fold(0_usize, usize::saturating_add);
         if bytes > MOST {
             return Err(Error::TooLarge { bytes, most: MOST });
         }

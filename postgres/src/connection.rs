@@ -7,7 +7,7 @@ use scopeguard::{ScopeGuard, guard};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::{
     Row,
-    error::{Severity, SqlState},
+    error::{DbError, Severity, SqlState},
     types::ToSql,
 };
 
@@ -55,8 +55,7 @@ impl Connections {
     /// The rows that a statement gives: one round trip, after the first of its kind on a connection. A statement that
     /// writes may be run twice by this.
     pub(crate) async fn ask(&self, statement: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Failed> {
-        let begun = Instant::now();
-        let deadline = begun.checked_add(self.retry.deadline).unwrap_or(begun);
+        let (begun, deadline) = self.retry.until();
         let (mut attempts, mut open) = (0_u32, false);
         loop {
             attempts = attempts.saturating_add(1);
@@ -129,8 +128,9 @@ fn unconnected(error: PoolError) -> Attempt {
 fn judged(client: ScopeGuard<Object, impl FnOnce(Object)>, error: Error, sent: bool) -> Attempt {
     let Error::Server(error) = error else { return Attempt::Refused(error) };
     match error.as_db_error() {
-        Some(told) if !matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) => {
-            if sent {
+        Some(told) if !ends(told) => {
+            // One whose plans the server does not take any more is of no use either.
+            if sent && *told.code() != SqlState::FEATURE_NOT_SUPPORTED {
                 drop(ScopeGuard::into_inner(client));
             }
             match told.code() {
@@ -144,17 +144,27 @@ fn judged(client: ScopeGuard<Object, impl FnOnce(Object)>, error: Error, sent: b
     }
 }
 
+/// Whether an error ends the connection, so that nobody knows what became of the statement. A pooler between says so in
+/// words of its own.
+fn ends(told: &DbError) -> bool {
+    let lost = ["08", "57P"].iter().any(|class| told.code().code().starts_with(class));
+    lost || matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
+        || matches!(told.severity(), "FATAL" | "PANIC")
+}
+
+/// Whether a connection is gone, or was never there.
+pub(crate) fn lost(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().map_or_else(|| comes_back(error), ends)
+}
+
 /// Whether a connection that was not to be had may be later: nobody there, starting, stopping, full. What is wrong with the
 /// address, the password or the certificate stays so.
-pub(crate) fn comes_back(error: &tokio_postgres::Error) -> bool {
+fn comes_back(error: &tokio_postgres::Error) -> bool {
     match error.code() {
-        Some(code) => matches!(
-            *code,
-            SqlState::CANNOT_CONNECT_NOW
-                | SqlState::ADMIN_SHUTDOWN
-                | SqlState::CRASH_SHUTDOWN
-                | SqlState::TOO_MANY_CONNECTIONS
-        ),
+        // 57P: starting, stopping. 08: a pooler that has no server.
+        Some(code) => {
+            ["08", "57P"].iter().any(|class| code.code().starts_with(class)) || *code == SqlState::TOO_MANY_CONNECTIONS
+        }
         None => match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
             Some(source) => source.get_ref().is_none_or(|inner| !inner.is::<rustls::Error>()),
             None => error.is_closed(),

@@ -10,7 +10,7 @@ use keepspan::{Digest, store::StoreError};
 #[non_exhaustive]
 pub enum Error {
     /// The address cannot be read.
-    #[error("the address of the database cannot be read: {0}; it looks like `postgres://user@host:5432/database`")]
+    #[error("the address of the database cannot be read: {}; it looks like `postgres://user@host:5432/database`", told(.0))]
     Address(#[source] tokio_postgres::Error),
     /// The schema's name is not one.
     #[error("`{name}` is no name of a schema here: take 1 to 63 of a-z, 0-9 and _, not a digit first")]
@@ -62,8 +62,8 @@ pub enum Error {
         /// What the last attempt met; none where it was still waiting.
         source: Option<tokio_postgres::Error>,
     },
-    /// The server refused, and did nothing.
-    #[error("the server refused: {}; mend what it names, then run the step again", told(.0))]
+    /// The server refused, and did nothing; or there is no way to it, whatever is tried: what is wrong is said.
+    #[error("{}{}", if .0.as_db_error().is_some() { "the server refused: " } else { "no connection to the server: " }, told(.0))]
     Server(#[from] tokio_postgres::Error),
     /// The pool of connections is of no use any more.
     #[error("the pool of connections is closed: connect again")]
@@ -99,8 +99,34 @@ pub enum Error {
         /// Those of the object.
         found: u64,
     },
+    /// A seal is on record, and the object that it takes away is there.
+    #[error("blob {digest} is sealed, and its object could not be removed: {source}")]
+    Unremoved {
+        /// The blob.
+        digest: Digest,
+        /// What the object store said.
+        source: object_store::Error,
+    },
+    /// The library was built without what reads such addresses.
+    #[error("`{address}` takes the feature `{feature}` of `keepspan-postgres`: build with it")]
+    ObjectsFeature {
+        /// The address.
+        address: String,
+        /// The feature.
+        feature: &'static str,
+    },
+    /// The schema, or something in it, belongs to somebody else, who could have put there what would run as this role.
+    #[error(
+        "the schema `{schema}` belongs to `{owner}`, or has what does: migrate as that role, or take another schema"
+    )]
+    Owner {
+        /// The schema.
+        schema: String,
+        /// Whose it is.
+        owner: String,
+    },
     /// The object store refused or failed.
-    #[error("the object store failed: {0}; mend it, then run the step again")]
+    #[error("the object store failed: {0}")]
     Objects(#[from] object_store::Error),
     /// The address of the object store cannot be read.
     #[error("`{address}` is no address of an object store: it looks like `s3://bucket/folder` or `file:///folder`")]

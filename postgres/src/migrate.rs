@@ -1,11 +1,10 @@
 //! The store's tables, by version.
 
-use std::time::Instant;
-
-use deadpool_postgres::PoolError;
+use deadpool_postgres::{Pool, PoolError};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::{IsolationLevel, Row, error::SqlState};
 
-use crate::{Error, Options, connection::comes_back};
+use crate::{Error, Options, connection::lost};
 
 /// Each takes the store from the version before it to its own, which is its place from 1 on.
 const MIGRATIONS: [&str; 2] =
@@ -19,37 +18,67 @@ pub const VERSION: i32 = MIGRATIONS.len() as i32;
 const LOCK: i64 = 0x6b65_6570_7370_616e;
 
 /// Creates the store where there is none, and brings one of an older version up to date, in one transaction. Several may
-/// start at once: one does it, and the others find it done. Gives the version before, 0 for none.
+/// start at once: one does it, and the others find it done. Gives the version before, 0 for none. After a lost answer it
+/// tries again, as [`Retry`](crate::Retry) says, and may then find it done by itself.
 ///
-/// Needs a role that may create the schema. An agent's role needs less, see the crate's page.
+/// Needs a role that may create the schema, or has it; where all is up to date, one that may read it. While it works, nobody
+/// else does.
 ///
 /// # Errors
-/// [`Error::Version`] for a store of a newer version, and what the server says. Nothing is changed then.
+/// [`Error::Version`] for a store of a newer version, [`Error::Owner`] for a schema that somebody else could have prepared, and
+/// what the server says: nothing is changed then. After [`Error::Unavailable`] nobody knows: run it again.
 pub async fn migrate(options: &Options) -> Result<i32, Error> {
-    let (begun, pool) = (Instant::now(), options.pool()?);
-    let mut client = pool.get().await.map_err(|error| match error {
-        PoolError::Backend(error) if comes_back(&error) => {
-            Error::Unavailable { attempts: 1, waited: begun.elapsed(), source: Some(error) }
+    let pool = options.pool()?;
+    let (begun, deadline) = options.retry.until();
+    let mut attempts = 0_u32;
+    loop {
+        attempts = attempts.saturating_add(1);
+        let source = match timeout_at(deadline, once(&pool, &options.schema, deadline)).await {
+            Ok(Err(Error::Server(error))) if lost(&error) => Some(error),
+            Ok(done) => return done,
+            Err(_) => None,
+        };
+        let pause = options.retry.pause(attempts);
+        if Instant::now().checked_add(pause).is_none_or(|next| next >= deadline) {
+            return Err(Error::Unavailable { attempts, waited: begun.elapsed(), source });
         }
+        sleep(pause).await;
+    }
+}
+
+async fn once(pool: &Pool, schema: &str, deadline: Instant) -> Result<i32, Error> {
+    let mut client = pool.get().await.map_err(|error| match error {
         PoolError::Backend(error) => error.into(),
         _ => Error::Closed,
     })?;
-    let schema = &options.schema;
+    match client.query_one(&format!("SELECT max(version) FROM \"{schema}\".migrations"), &[]).await {
+        Ok(row) if row.try_get::<_, Option<i32>>(0)?.is_some_and(|found| found >= VERSION) => {
+            return known(row.try_get(0)?, schema);
+        }
+        Err(error) if lost(&error) => return Err(error.into()),
+        _ => {}
+    }
     // Whatever the operator's default, or one that waited would still see the store as it was before.
     let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?;
     encoded(transaction.query_one("SHOW server_encoding", &[]).await?.try_get(0)?)?;
+    // Or the server would go on to wait, and others behind it.
+    let wait = deadline.saturating_duration_since(Instant::now()).as_millis().clamp(1, 1 << 30);
+    transaction.batch_execute(&format!("SET LOCAL lock_timeout = {wait}")).await?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    if transaction.query_opt("SELECT FROM pg_namespace WHERE nspname = $1", &[&schema]).await?.is_none() {
+        transaction.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await?;
+    }
+    if let Some(row) = transaction.query_opt(STRANGER, &[&schema]).await? {
+        return Err(Error::Owner { schema: schema.to_owned(), owner: row.try_get(0)? });
+    }
     // The functions keep this path, whoever calls them; without the last, a caller's temporary tables would come first.
     let begin = format!(
-        "CREATE SCHEMA IF NOT EXISTS \"{schema}\"; SET LOCAL search_path = \"{schema}\", pg_temp; \
-         CREATE TABLE IF NOT EXISTS migrations \
+        "SET LOCAL search_path = \"{schema}\", pg_temp; CREATE TABLE IF NOT EXISTS migrations \
          (version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now())"
     );
     transaction.batch_execute(&begin).await?;
     let before = transaction.query_one("SELECT coalesce(max(version), 0) FROM migrations", &[]).await?.try_get(0)?;
-    if before > VERSION {
-        return Err(Error::Version { schema: schema.clone(), found: before, supported: VERSION });
-    }
+    let before = known(before, schema)?;
     for (version, migration) in (1_i32..).zip(MIGRATIONS).filter(|(version, _)| *version > before) {
         transaction.batch_execute(migration).await?;
         transaction.execute("INSERT INTO migrations (version) VALUES ($1)", &[&version]).await?;
@@ -58,10 +87,29 @@ pub async fn migrate(options: &Options) -> Result<i32, Error> {
     Ok(before)
 }
 
-/// What a store has to be before it is used, see [`fit`].
+/// Whoever else has the schema or what is in it: that would run with the rights of this role.
+const STRANGER: &str = "SELECT pg_get_userbyid(owner)::text FROM pg_namespace, LATERAL ( \
+     SELECT nspowner UNION ALL SELECT relowner FROM pg_class WHERE relnamespace = pg_namespace.oid \
+     UNION ALL SELECT proowner FROM pg_proc WHERE pronamespace = pg_namespace.oid) AS owners (owner) \
+     WHERE nspname = $1 AND owner <> (SELECT oid FROM pg_roles WHERE rolname = current_user) LIMIT 1";
+
+/// A version that this library can go on from.
+fn known(found: i32, schema: &str) -> Result<i32, Error> {
+    if found > VERSION {
+        return Err(Error::Version { schema: schema.to_owned(), found, supported: VERSION });
+    }
+    Ok(found)
+}
+
+/// What a store has to be before it is used, see [`fit`]; and what its session has to be, from then on.
 pub(crate) fn check(schema: &str) -> String {
+    // Not as options of the connection, which a pooler between does not pass on. Every statement has one good plan: the server
+    // would plan a look-up of a few anew each time, which takes longer. And it is to notice that nobody waits for an answer.
     format!(
-        "SELECT max(version), current_setting('fsync') = 'on', pg_is_in_recovery(), current_setting('server_encoding') \
+        "SELECT max(version), current_setting('fsync') = 'on', pg_is_in_recovery(), current_setting('server_encoding'), \
+         set_config('search_path', '{schema}', false), set_config('plan_cache_mode', 'force_generic_plan', false), \
+         (SELECT set_config(name, '100', false) FROM pg_settings \
+          WHERE name = 'client_connection_check_interval' AND version() LIKE '%linux%') \
          FROM \"{schema}\".migrations"
     )
 }

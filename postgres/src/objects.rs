@@ -57,22 +57,33 @@ impl Objects {
             let folder: PathBuf = url.to_file_path().map_err(|()| wrong())?;
             return Ok(Self::new(Arc::new(LocalFileSystem::new_with_prefix(folder)?.with_fsync(true))));
         }
+        let feature = match url.scheme() {
+            "s3" | "s3a" if !cfg!(feature = "s3") => Some("s3"),
+            "gs" if !cfg!(feature = "gcs") => Some("gcs"),
+            "az" | "adl" | "azure" | "abfs" | "abfss" if !cfg!(feature = "azure") => Some("azure"),
+            _ => None,
+        };
+        if let Some(feature) = feature {
+            return Err(Error::ObjectsFeature { address: address.to_owned(), feature });
+        }
         let variables =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let (store, folder) = parse_url_opts(&url, variables)?;
         Ok(Self { folder, ..Self::new(store.into()) })
     }
 
-    /// Other than 1 MiB: the most bytes of a blob that stays in the database. Blobs that are there stay where they are.
+    /// Other than 1 MiB: the most bytes of a blob that stays in the database. Blobs that are there stay where they are, and
+    /// an object of one that the database has already is an orphan.
     #[must_use]
     pub fn above(self, bytes: usize) -> Self {
         Self { above: bytes, ..self }
     }
 
-    /// A folder within the store.
+    /// A folder within the one there is.
     #[must_use]
     pub fn folder(self, folder: impl Into<Path>) -> Self {
-        Self { folder: folder.into(), ..self }
+        let folder = folder.into();
+        Self { folder: self.folder.parts().chain(folder.parts()).collect(), ..self }
     }
 
     /// Those of one schema.

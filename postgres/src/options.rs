@@ -1,6 +1,6 @@
 //! Where the store is, and how to get there.
 
-use std::{str::FromStr as _, sync::Arc};
+use std::{str::FromStr as _, sync::Arc, time::Duration};
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod};
 use rustls::{ClientConfig, RootCertStore, crypto::ring::default_provider};
@@ -8,6 +8,9 @@ use tokio_postgres::{Config, NoTls, config::SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::{Error, Objects, Retry};
+
+/// The longest wait for a connection; the system takes no more than some weeks.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Where the store is, and how to get there.
 #[derive(Clone, Debug)]
@@ -22,12 +25,15 @@ pub struct Options {
 
 impl Options {
     /// The store in the schema `keepspan` of the database at `address`: `postgres://user@host:5432/database`, or what
-    /// [`Config`] reads. Encrypted where the server can, and always with `?sslmode=require`.
+    /// [`Config`] reads. Encrypted where the server can, and always with `?sslmode=require`; a certificate is checked, and
+    /// the name in it, whenever there is one, so `verify-ca` and `verify-full` mean the same.
     ///
     /// # Errors
     /// [`Error::Address`].
     pub fn new(address: &str) -> Result<Self, Error> {
-        let mut config = Config::from_str(address).map_err(Error::Address)?;
+        let address =
+            address.replace("sslmode=verify-ca", "sslmode=require").replace("sslmode=verify-full", "sslmode=require");
+        let mut config = Config::from_str(&address).map_err(Error::Address)?;
         if config.get_application_name().is_none() {
             config.application_name("keepspan");
         }
@@ -81,11 +87,8 @@ impl Options {
 
     pub(crate) fn pool(&self) -> Result<Pool, Error> {
         let mut config = self.config.clone();
-        // Every statement has one good plan. The server would plan a look-up of a few anew each time, which takes longer.
-        let session = format!("-c search_path={} -c plan_cache_mode=force_generic_plan", self.schema);
-        config.options(format!("{} {session}", config.get_options().unwrap_or_default()));
         // Otherwise a connection that nobody is at the other end of takes all the time that there is for another.
-        let part = self.retry.deadline.checked_div(3).unwrap_or_default();
+        let part = self.retry.deadline.checked_div(3).unwrap_or_default().min(LONGEST);
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(part);
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 /// How often and how long a statement is tried again after the connection was lost or the server was not up. What the
 /// server refuses is not tried again, but for a deadlock or a conflict that it asks to repeat.
 ///
@@ -9,7 +11,7 @@ use std::time::Duration;
 /// that lost one server do not come back at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// The pause after the first attempt, at most.
+    /// The pause after the first attempt, at most; 1 ms at the least.
     pub first: Duration,
     /// The longest pause.
     pub most: Duration,
@@ -24,11 +26,23 @@ impl Default for Retry {
     }
 }
 
+/// Without a pause the server would be asked as fast as it refuses.
+const LEAST: Duration = Duration::from_millis(1);
+
+/// The longest deadline that a clock has.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 impl Retry {
+    /// From now.
+    pub(crate) fn until(&self) -> (Instant, Instant) {
+        let now = Instant::now();
+        (now, now.checked_add(self.deadline.min(LONGEST)).unwrap_or(now))
+    }
+
     /// The pause after `attempts`: half of the step for sure, the rest at random.
     pub(crate) fn pause(&self, attempts: u32) -> Duration {
         let doubled = 1_u32.checked_shl(attempts.saturating_sub(1)).unwrap_or(u32::MAX);
-        let step = self.first.saturating_mul(doubled).min(self.most);
+        let step = self.first.max(LEAST).saturating_mul(doubled).min(self.most.max(LEAST));
         step.mul_f64(rand::random_range(0.5..=1.0))
     }
 }

@@ -1,6 +1,9 @@
 //! The store.
 
-use std::collections::HashMap;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use keepspan::{
@@ -44,6 +47,8 @@ const EPISODES: &str = "WITH RECURSIVE names AS ( \
 pub struct PostgresStore {
     pub(crate) connections: Connections,
     pub(crate) objects: Option<Objects>,
+    /// Objects of sealed blobs that could not be removed yet, for every copy of this handle to try again.
+    unremoved: Arc<Mutex<BTreeSet<Digest>>>,
 }
 
 impl PostgresStore {
@@ -55,7 +60,7 @@ impl PostgresStore {
         let connections = Connections::new(&options)?;
         connections.ask("SELECT", &[]).await.map_err(|failed| failed.error)?;
         let objects = options.objects.map(|objects| objects.of_schema(&options.schema));
-        Ok(Self { connections, objects })
+        Ok(Self { connections, objects, unremoved: Arc::default() })
     }
 
     /// Every episode that has records, ascending, with their number. O(episodes · log of the store).
@@ -73,11 +78,26 @@ impl PostgresStore {
 
     /// After the transaction: the objects of what is sealed go, those of this batch too, which are for nothing.
     async fn remove(&self, batch: &Batch, sealed: Vec<Vec<u8>>) -> Result<(), StoreError> {
-        let Some(objects) = &self.objects else { return Ok(()) };
+        if self.objects.is_none() {
+            return Ok(());
+        }
         let digests = sealed.into_iter().filter_map(|digest| Some(Digest::from_bytes(digest.try_into().ok()?)));
-        for digest in digests.chain(batch.seals().iter().copied()) {
-            // The log says that they are gone, and they may not be.
-            objects.remove(&digest).await.map_err(|_| StoreError::Unacknowledged)?;
+        self.unremoved().extend(digests.chain(batch.seals().iter().copied()));
+        // The log says that they are gone, and they may not be.
+        self.finish().await.map_err(|_| StoreError::Unacknowledged)
+    }
+
+    fn unremoved(&self) -> MutexGuard<'_, BTreeSet<Digest>> {
+        self.unremoved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a seal was kept from removing is removed, or said to be there: before that nobody is told that the seal is done.
+    async fn finish(&self) -> Result<(), Error> {
+        let Some(objects) = &self.objects else { return Ok(()) };
+        let unremoved = self.unremoved().clone();
+        for digest in unremoved {
+            objects.remove(&digest).await.map_err(|source| Error::Unremoved { digest, source })?;
+            self.unremoved().remove(&digest);
         }
         Ok(())
     }
@@ -100,11 +120,16 @@ impl PostgresStore {
                 Err(error) => error,
             },
             None if failed.open => return StoreError::Unacknowledged,
-            None => return failed.into(),
+            None if !matches!(failed.error, Error::Server(_)) => return failed.into(),
+            None => failed.into(),
         };
-        // What was put for it and must not be kept. What this does not reach is for `scrub`.
+        self.take_back(batch, error).await
+    }
+
+    /// What was put for a batch that was refused, and must not be kept, goes. What this does not reach is for `scrub`.
+    async fn take_back(&self, batch: &Batch, refusal: StoreError) -> StoreError {
         drop(self.remove_sealed(batch).await);
-        error
+        refusal
     }
 
     /// The objects of this batch that are of sealed blobs go.
@@ -151,6 +176,7 @@ impl PostgresStore {
 
 impl AsyncStore for PostgresStore {
     async fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        self.finish().await?;
         if let Some(claim) = batch.claimed_twice() {
             return Err(match self.length(batch.episode()).await? {
                 found if found != batch.expected() => {
@@ -161,7 +187,10 @@ impl AsyncStore for PostgresStore {
         }
         let arguments = Arguments::of(batch, |blob| self.objects.as_ref().is_some_and(|objects| objects.take(blob)))?;
         if let Some(objects) = &self.objects {
-            objects.put(batch.blobs().iter().filter(|blob| objects.take(blob))).await?;
+            let put = objects.put(batch.blobs().iter().filter(|blob| objects.take(blob))).await;
+            if let Err(error) = put {
+                return Err(self.take_back(batch, error.into()).await);
+            }
         }
         match self.connections.ask(statement(batch), &arguments.values()).await {
             Ok(rows) => self.remove(batch, rows.first().map_or(Ok(Vec::new()), |row| column(row, 0))?).await,
@@ -179,6 +208,7 @@ impl AsyncStore for PostgresStore {
     }
 
     async fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.finish().await?;
         let rows = self.connections.ask(LOG, &[&episode.as_str().as_bytes(), &int(from), &int(most)]).await?;
         rows.iter().map(|row| column(row, 0)).collect()
     }
