@@ -46,6 +46,7 @@ $$;
 -- are said to say is of other records.
 --
 -- Functions that take any array are called by their full names, or one that takes these would come first, if there were one.
+-- `unnest` of several is no function: it means the one of the system.
 CREATE FUNCTION commit_sealing(
     of bytea, expected bigint, attempt bytea, records bytea[],
     digests bytea[], contents bytea[], seals bytea[], signatures bytea[], holders bytea[],
@@ -88,7 +89,7 @@ BEGIN
     IF pg_catalog.cardinality(signatures) > 0 THEN
         INSERT INTO claims (signature, holder, attempt)
         SELECT signature, holder, commit_sealing.attempt
-        FROM pg_catalog.unnest(signatures, holders) AS new (signature, holder)
+        FROM unnest(signatures, holders) AS new (signature, holder)
         ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS written = ROW_COUNT;
         IF written < pg_catalog.cardinality(signatures) THEN
@@ -105,36 +106,36 @@ BEGIN
         SELECT digest, bytes, sealed FROM (
             SELECT digest, NULL AS bytes, true AS sealed FROM pg_catalog.unnest(seals) AS new (digest)
             UNION ALL
-            SELECT digest, bytes, false FROM pg_catalog.unnest(digests, contents) AS new (digest, bytes)
+            SELECT digest, bytes, false FROM unnest(digests, contents) AS new (digest, bytes)
             WHERE digest <> ALL (seals)
         ) AS new ORDER BY digest
         ON CONFLICT (digest) DO UPDATE SET bytes = NULL, sealed = true WHERE EXCLUDED.sealed AND NOT blobs.sealed;
     ELSIF pg_catalog.cardinality(digests) > 0 THEN
         INSERT INTO blobs (digest, bytes)
-        SELECT digest, bytes FROM pg_catalog.unnest(digests, contents) AS new (digest, bytes)
+        SELECT digest, bytes FROM unnest(digests, contents) AS new (digest, bytes)
         ON CONFLICT DO NOTHING;
         GET DIAGNOSTICS written = ROW_COUNT;
     END IF;
     IF pg_catalog.cardinality(seals) > 0 OR written < pg_catalog.cardinality(digests) THEN
         -- One that was named without its bytes has them now.
-        UPDATE blobs SET bytes = new.bytes FROM pg_catalog.unnest(digests, contents) AS new (digest, bytes)
+        UPDATE blobs SET bytes = new.bytes FROM unnest(digests, contents) AS new (digest, bytes)
         WHERE blobs.digest = new.digest AND new.bytes IS NOT NULL AND blobs.bytes IS NULL AND NOT sealed;
     END IF;
     IF pg_catalog.cardinality(lane_numbers) > 0 THEN
         INSERT INTO lanes (episode, number, lane, name, kind)
-        SELECT of, new.* FROM pg_catalog.unnest(lane_numbers, commit_sealing.lanes, lane_names, lane_kinds) AS new
+        SELECT of, new.* FROM unnest(lane_numbers, commit_sealing.lanes, lane_names, lane_kinds) AS new
         ON CONFLICT DO NOTHING;
     END IF;
     IF pg_catalog.cardinality(policy_numbers) > 0 THEN
         INSERT INTO policies (episode, number, place, policy)
         SELECT of, number, place, policy::jsonb
-        FROM pg_catalog.unnest(policy_numbers, places, commit_sealing.policies) AS new (number, place, policy)
+        FROM unnest(policy_numbers, places, commit_sealing.policies) AS new (number, place, policy)
         ON CONFLICT DO NOTHING;
     END IF;
     IF pg_catalog.cardinality(numbers) > 0 THEN
         INSERT INTO departures (episode, number, span, lane, policy, starts, ends, score, sha256, replaced_by, time)
         SELECT of, number, span, lane, policy, start, stop, score, sha256, replacement, to_timestamp(time)
-        FROM pg_catalog.unnest(numbers, spans, left_lanes, left_policies, starts, ends, scores, sha256s, replacements, times)
+        FROM unnest(numbers, spans, left_lanes, left_policies, starts, ends, scores, sha256s, replacements, times)
              AS new (number, span, lane, policy, start, stop, score, sha256, replacement, time)
         ON CONFLICT DO NOTHING;
     END IF;
@@ -169,7 +170,7 @@ BEGIN
     IF pg_catalog.array_position(contents, NULL) IS NULL THEN
         RETURN '{}';
     END IF;
-    RETURN ARRAY(SELECT digest FROM blobs JOIN pg_catalog.unnest(digests, contents) AS new (digest, bytes) USING (digest)
+    RETURN ARRAY(SELECT digest FROM blobs JOIN unnest(digests, contents) AS new (digest, bytes) USING (digest)
                  WHERE new.bytes IS NULL AND sealed);
 END
 $$;
