@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use keepspan::{
-    ContextState, Episode, EpisodeId, Finish, LaneChange, Migration, ModelAnswer, OneByteAToken, ResumeError, SpanId,
-    Spans, SummaryText, Window,
+    ContextState, Episode, EpisodeId, Finish, LaneChange, Message, Migration, ModelAnswer, NewSpan, OneByteAToken,
+    ResumeError, SpanId, Spans, SummaryText, Window,
     audit::{self, Happening, History},
-    store::MemoryStore,
+    store::{Batch, Blob, MemoryStore, Store as _},
 };
 use keepspan_tests::memory;
 
@@ -307,6 +307,30 @@ fn pointers_name_what_became_protected() -> Checked {
     drop(window);
     let window = resume::<Strengthened>(&store, None)?;
     assert_eq!(window.utilization(), lines(&window).iter().map(|line| line.len() as u64).sum::<u64>());
+    Ok(())
+}
+
+/// R16: what a provider signed after a pointer is whole as long as the line is the same, and no longer.
+#[test]
+fn a_line_that_changed_breaks_the_seals_after_it() -> Checked {
+    let store = memory();
+    let mut window = Window::<Before, _>::open_with(store.clone(), Episode::new("e", "p"), OneByteAToken)?;
+    let ids = [window.lanes().notes.push("one")?, window.lanes().notes.push("two")?];
+    window.lanes().externalize().wait()?.notes.evict(ids).wait()?;
+    window.lanes().work.push(NewSpan::model("signed").sealed())?;
+    drop(window.lanes().externalize().wait()?);
+    let intact = |messages: Vec<Message>| messages.last().and_then(Message::seal_intact);
+    assert_eq!(intact(window.render()), Some(true));
+    drop(window);
+    let copy = || -> Checked<Arc<MemoryStore>> {
+        let copy = memory();
+        let records = store.read(&id(), 0, u64::MAX)?;
+        let blobs = ["one", "two", "signed"].map(Blob::new).to_vec();
+        copy.commit(&Batch::new(id(), 0, blobs, records))?;
+        Ok(copy)
+    };
+    assert_eq!(intact(resume::<Added>(&copy()?, Some(because()?))?.render()), Some(true));
+    assert_eq!(intact(resume::<Strengthened>(&copy()?, Some(because()?))?.render()), Some(false));
     Ok(())
 }
 
