@@ -66,8 +66,8 @@ enum Role {
     Text(Kind),
     /// A paraphrase of other entries.
     Summary,
-    /// What is left of an evicted text of that kind; [`Memory::lookup`] brings it back.
-    Pointer(Kind),
+    /// What is left of evicted texts; [`Memory::lookup`] brings each back.
+    Pointer,
 }
 
 /// One entry of the window, exactly as the model sees it.
@@ -112,7 +112,7 @@ trait Memory {
     fn propose(&mut self, proposal: &Proposal) -> Result<Outcome>;
     /// The text behind a pointer seen in the window; `None` if there is no such thing.
     fn lookup(&mut self, pointer: u64) -> Result<Option<String>>;
-    /// Before a destructive step: the pointers that must be looked up first, as it depends on them.
+    /// The texts of these kinds that pointers name: before a destructive step, those that it depends on.
     fn missing(&mut self, _needs: &[Kind]) -> Result<Vec<u64>> {
         Ok(Vec::new())
     }
@@ -305,7 +305,7 @@ impl Memory for Kept {
             let kind = kind_of(message.lane());
             let (span, role) = match message.shown() {
                 Shown::Summary(span) => (span, Role::Summary),
-                Shown::Pointer(first, _) => (first, Role::Pointer(kind)),
+                Shown::Pointer(first, _) => (first, Role::Pointer),
                 Shown::Span(span) | Shown::Discarded(span) => (span, Role::Text(kind)),
                 other => bail!("a window that shows {other:?} is newer than this program"),
             };
@@ -603,7 +603,7 @@ impl Session {
                 return Ok(Some((value, format!("s{} {how}", entry.id))));
             }
         }
-        for id in ids_of(&window, Role::Pointer(kind)) {
+        for id in self.memory.missing(&[kind])? {
             if let Some(value) = self.recall(id)?.as_deref().and_then(&parse) {
                 return Ok(Some((value, format!("s{id} recalled"))));
             }

@@ -22,7 +22,7 @@ pub trait Kind: sealed::Sealed + 'static {
 }
 
 /// A kind whose text later correctness depends on: never replaced by a paraphrase (rule R3), left behind only as a
-/// pointer.
+/// [pointer](crate::Pointer), which names each span with its lane where neighbours share it (rule R8).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no protected kind",
     label = "tag the lane `#[precondition]`, `#[invariant]`, `#[constraint]`, `#[negative_result]` or `#[scope_qualifier]`"
@@ -58,7 +58,8 @@ impl KindId {
         self.0
     }
 
-    /// Whether its text is never replaced by a paraphrase, and leaves only as a pointer: the kinds of [`Protected`].
+    /// Whether its text is never replaced by a paraphrase, and leaves only as a pointer that names it: the kinds of
+    /// [`Protected`].
     pub const fn is_protected(self) -> bool {
         matches!(self.1, 1..=5)
     }

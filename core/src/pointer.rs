@@ -5,7 +5,13 @@ use std::fmt::{self, Write as _};
 
 use crate::{Digest, SpanId, Tombstone};
 
-/// The line a window shows in place of an evicted span. Built from its [`Tombstone`], never by a program.
+/// The line a window shows in place of an evicted span that has no evicted neighbours. Built from its [`Tombstone`], never by
+/// a program.
+///
+/// Neighbours of whatever kinds share one line, which names each protected span by its id and its lane and the others by
+/// their range: `[s10 to s20: 11 spans, 5300 tokens kept in the store; schema s11 s13, refused s15; recall any of them by id]`.
+/// No line names more than 32; neighbours beyond that share another. A summary keeps a line of its own, since it is shown at
+/// the place of its sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pointer {
     span: SpanId,
@@ -74,17 +80,24 @@ impl fmt::Display for Line<'_> {
 }
 
 /// The wording of a pointer that neighbours share.
-pub(crate) struct Fold {
+pub(crate) struct Fold<'a> {
     pub(crate) first: SpanId,
     pub(crate) last: SpanId,
     pub(crate) spans: u64,
     pub(crate) tokens: u64,
+    /// The protected spans among them, by lane.
+    pub(crate) named: Vec<(&'a str, &'a [SpanId])>,
 }
 
-impl fmt::Display for Fold {
+impl fmt::Display for Fold<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { first, last, spans, tokens } = self;
-        write!(f, "[{first} to {last}: {spans} spans, {tokens} tokens kept in the store; recall any of them by id]")
+        let Self { first, last, spans, tokens, named } = self;
+        write!(f, "[{first} to {last}: {spans} spans, {tokens} tokens kept in the store")?;
+        for (at, (lane, ids)) in named.iter().enumerate() {
+            write!(f, "{} {lane}", if at == 0 { ';' } else { ',' })?;
+            ids.iter().try_for_each(|id| write!(f, " {id}"))?;
+        }
+        f.write_str("; recall any of them by id]")
     }
 }
 

@@ -94,7 +94,7 @@ impl Tombstone {
         self.0.record.replaced_by
     }
 
-    /// What the window shows in the span's place (rule R8).
+    /// What the window shows in the span's place (rule R8), unless neighbours that left as well share a line with it.
     pub fn pointer(&self) -> Pointer {
         Pointer::of(self)
     }

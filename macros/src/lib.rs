@@ -57,7 +57,7 @@ mod policy;
 /// | `#[rationale]` | what pruning itself wrote | none |
 /// | `#[derived]` | summaries | none |
 ///
-/// `pinned` keeps the lane's spans in the window for good; without it, a protected span may leave behind a pointer.
+/// `pinned` keeps the lane's spans in the window for good; without it, a protected span may leave behind a pointer that names it.
 ///
 /// Every other field needs `#[context(skip)]` and a type that is `Default`: it is the program's own.
 ///

@@ -19,7 +19,8 @@ pub(crate) fn messages<C: ContextState>(shown: &[Shown], blocks: &Blocks, withou
     let mut view = View::default();
     for message in shown {
         match message.shown() {
-            What::Span(span) | What::Pointer(span, _) if without.contains(&span) => {}
+            What::Span(span) if without.contains(&span) => {}
+            What::Pointer(first, last) if first == last && without.contains(&first) => {}
             What::Span(_) if message.seal_intact() == Some(false) => {}
             // What pruning wrote is no turn of the model's, and a request does not end with one.
             What::Span(_) if kind::<C>(message).is_some_and(|kind| kind.attribute() == "rationale") => {

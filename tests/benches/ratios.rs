@@ -20,7 +20,7 @@ fn main() {
     println!("| --- | --- | ---: | ---: | ---: |");
     SIZES.iter().for_each(|&spans| push(spans));
     SIZES.iter().for_each(|&spans| evict(spans, Lane::Evictable, "evict 10 spans into one pointer"));
-    SIZES.iter().for_each(|&spans| evict(spans, Lane::Protected, "evict 10 spans into 10 pointers"));
+    SIZES.iter().for_each(|&spans| evict(spans, Lane::Protected, "evict 10 spans that their pointer names"));
     SIZES.iter().for_each(|&spans| render(spans));
     externalize(1, 2);
     externalize(50, 10);

@@ -28,9 +28,9 @@ fn evict_10_into_one_pointer<T: Side>(bencher: Bencher<'_, '_>, spans: usize) {
     evict::<T>(bencher, spans, Lane::Evictable);
 }
 
-/// As above, in a lane whose spans keep a pointer each.
+/// As above, in a lane whose spans the pointer names.
 #[divan::bench(types = [Typed, raw::Window], args = SIZES, sample_size = 1, sample_count = 1_000)]
-fn evict_10_into_10_pointers<T: Side>(bencher: Bencher<'_, '_>, spans: usize) {
+fn evict_10_named<T: Side>(bencher: Bencher<'_, '_>, spans: usize) {
     evict::<T>(bencher, spans, Lane::Protected);
 }
 

@@ -104,11 +104,11 @@ fn classes_give_way_in_the_fixed_order_whatever_the_strategy() -> Outcome {
         (20_000, FULL, &[4]),
         (20_000, FULL - 800, &[4]),
         (20_000, FULL - 1_000, &[4, 5]),
-        (20_000, FULL - 1_900, &[4, 5, 9]),
+        (20_000, FULL - 1_950, &[4, 5, 9]),
         // As far as it goes without protected text, which only the limit asks for.
         (FULL - 2_300, FULL - 4_000, &[4, 5, 9]),
         (FULL - 2_700, FULL - 4_000, &[4, 5, 6, 9]),
-        (FULL - 3_500, FULL - 4_000, &[4, 5, 6, 7, 9]),
+        (FULL - 3_700, FULL - 4_000, &[4, 5, 6, 7, 9]),
     ];
     for (name, run) in STRATEGIES {
         for (limit, trigger, expected) in steps {
@@ -140,7 +140,7 @@ fn classes_give_way_in_the_fixed_order_whatever_the_strategy() -> Outcome {
 /// R14: the class comes before the age, here where the youngest class is the oldest text.
 #[test]
 fn a_class_gives_way_before_older_text_of_the_next() -> Outcome {
-    for (trigger, expected) in [(2_800, &[4_u64][..]), (1_850, &[3, 4]), (900, &[2, 3, 4])] {
+    for (trigger, expected) in [(2_800, &[4_u64][..]), (1_850, &[3, 4]), (850, &[2, 3, 4])] {
         let store = memory();
         let mut window = window(store.clone(), limits(20_000, trigger))?;
         window.lanes().work.push("c".repeat(1_000))?;
@@ -163,7 +163,7 @@ fn a_class_gives_way_before_older_text_of_the_next() -> Outcome {
 fn what_cannot_fit_is_told_exactly_and_nothing_changes() -> Outcome {
     for (name, run) in STRATEGIES {
         // What is left when all has gone, found by going all the way.
-        let mut all = one_of_each(memory(), limits(FULL - 3_500, FULL - 4_000))?;
+        let mut all = one_of_each(memory(), limits(FULL - 3_700, FULL - 4_000))?;
         let least = report(run(&mut all)?)?.pass().after;
 
         let store = memory();
@@ -338,16 +338,44 @@ fn small_neighbours_leave_under_one_pointer() -> Outcome {
     Ok(())
 }
 
-/// R14 and R16: each part of an exchange may leave its own pointer, and together they can take more than it does.
+/// R8, R14: so they do where they are protected, once the limit asks for it, and each is named.
 #[test]
-fn an_exchange_no_larger_than_its_pointers_stays() -> Outcome {
+fn small_protected_neighbours_leave_under_pointers_that_name_them() -> Outcome {
     for (name, run) in STRATEGIES {
-        let mut window = window(memory(), limits(6_000, 5_000))?;
+        let mut together = window(memory(), limits(8_300, 1_000))?;
+        let mut apart = window(memory(), limits(8_300, 1_000))?;
+        for n in 0..170 {
+            together.lanes().schema.push("s".repeat(60))?;
+            apart.lanes().schema.push("s".repeat(59))?;
+            apart.lanes().rules.push("r")?;
+            // Small as they are, these leave before, and beside them.
+            if n % 10 == 0 {
+                together.lanes().work.push("w")?;
+            }
+        }
+        let report = report(run(&mut together)?)?;
+        assert!((8_200..=8_300).contains(&together.utilization()), "{name}: {}", together.utilization());
+        assert_eq!(rendered(&together), report.pass().after, "{name}");
+        let lines: String = shown(&together).iter().filter_map(|(_, text)| text.as_text()).collect();
+        let evicted = together.lanes().schema.evicted();
+        assert!(!evicted.is_empty() && evicted.iter().all(|span| lines.contains(&format!(" {span}"))), "{lines}");
+        let refused = run(&mut apart).err().ok_or("it cannot fit")?;
+        assert!(matches!(refused.downcast_ref(), Some(FallBackError::Unfittable { needed: 10_200, .. })), "{name}");
+    }
+    Ok(())
+}
+
+/// R14 and R16: the pointer to an exchange names its protected parts, and can take more than it does.
+#[test]
+fn an_exchange_no_larger_than_its_pointer_stays() -> Outcome {
+    for (name, run) in STRATEGIES {
+        let mut window = window(memory(), limits(5_500, 5_000))?;
         let lanes = window.lanes();
         lanes.rules.push("r".repeat(3_000))?;
         for n in 0..15 {
             lanes.work.push(NewSpan::model("c".repeat(20)).calls([format!("c{n}")]))?;
-            lanes.schema.push(NewSpan::tool("describe_table", "z".repeat(90)).answers(format!("c{n}")))?;
+            lanes.schema.push(NewSpan::tool("describe_table", "z".repeat(60)).answers(format!("c{n}")))?;
+            lanes.rules.push("r")?;
         }
         let large = lanes.schema.push(NewSpan::tool("describe_table", "z".repeat(1_500)))?;
         let report = report(run(&mut window)?)?;

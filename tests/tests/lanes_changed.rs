@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use keepspan::{
-    ContextState, Episode, EpisodeId, Finish, LaneChange, Migration, ModelAnswer, OneByteAToken, ResumeError, SpanId,
-    Spans, SummaryText, Window,
+    ContextState, Episode, EpisodeId, Finish, LaneChange, Message, Migration, ModelAnswer, NewSpan, OneByteAToken,
+    ResumeError, SpanId, Spans, SummaryText, Window,
     audit::{self, Happening, History},
-    store::MemoryStore,
+    store::{Batch, Blob, MemoryStore, Store as _},
 };
 use keepspan_tests::memory;
 
@@ -269,10 +269,68 @@ fn what_a_migration_allows_goes_on() -> Checked {
     let mut window = goes_on::<Weakened>(Some(because()?.weaken("schema")), &SAME)?;
     let lanes = window.lanes().externalize().wait()?;
     assert_eq!((lanes.schema.evicted(), lanes.schema.resident()), (vec![s(1)], vec![s(2)]));
-    // Evictable neighbours share a pointer from now on.
+    // No id is named any more for its kind.
     lanes.schema.evict(s(2)).wait()?;
     drop(lanes);
     assert_eq!(window.render()[0].shown(), keepspan::Shown::Pointer(s(1), s(2)));
+    assert_eq!(lines(&window)[0].matches("s1").count(), 1, "{:?}", lines(&window));
+    Ok(())
+}
+
+fn lines<C: ContextState>(window: &Window<C, Arc<MemoryStore>>) -> Vec<String> {
+    window.render().iter().filter_map(|message| message.content().as_text().map(str::to_owned)).collect()
+}
+
+/// R8: what became protected is named from then on, and no pointer names more than any other would.
+#[test]
+fn pointers_name_what_became_protected() -> Checked {
+    let store = memory();
+    let mut window = Window::<Before, _>::open_with(store.clone(), Episode::new("e", "p"), OneByteAToken)?;
+    let push =
+        |n: usize| if n < 40 { window.lanes().notes.push(format!("{n}")) } else { window.lanes().work.push("w") };
+    let ids: Vec<_> = (0..44).map(push).collect::<Result<_, _>>()?;
+    let lanes = window.lanes().externalize().wait()?;
+    lanes.notes.evict(&ids[..40]).wait()?;
+    lanes.work.evict(&ids[40..]).wait()?;
+    drop(lanes);
+    assert_eq!(lines(&window).len(), 1);
+    drop(window);
+    let mut window = resume::<Strengthened>(&store, Some(because()?))?;
+    let named = |ids: &[SpanId]| ids.iter().map(|id| format!(" {id}")).collect::<String>();
+    let [one, other] =
+        [&ids[..32], &ids[32..40]].map(|ids| format!("; notes{}; recall any of them by id]", named(ids)));
+    let shown = lines(&window);
+    assert!(shown.len() == 2 && shown[0].ends_with(&one) && shown[1].ends_with(&other), "{shown:?}");
+    let tokens = shown.iter().map(|line| line.len() as u64).sum::<u64>();
+    assert_eq!(window.utilization(), tokens);
+    window.lanes().notes.restore(ids[5]).wait()?;
+    drop(window);
+    let window = resume::<Strengthened>(&store, None)?;
+    assert_eq!(window.utilization(), lines(&window).iter().map(|line| line.len() as u64).sum::<u64>());
+    Ok(())
+}
+
+/// R16: what a provider signed after a pointer is whole as long as the line is the same, and no longer.
+#[test]
+fn a_line_that_changed_breaks_the_seals_after_it() -> Checked {
+    let store = memory();
+    let mut window = Window::<Before, _>::open_with(store.clone(), Episode::new("e", "p"), OneByteAToken)?;
+    let ids = [window.lanes().notes.push("one")?, window.lanes().notes.push("two")?];
+    window.lanes().externalize().wait()?.notes.evict(ids).wait()?;
+    window.lanes().work.push(NewSpan::model("signed").sealed())?;
+    drop(window.lanes().externalize().wait()?);
+    let intact = |messages: Vec<Message>| messages.last().and_then(Message::seal_intact);
+    assert_eq!(intact(window.render()), Some(true));
+    drop(window);
+    let copy = || -> Checked<Arc<MemoryStore>> {
+        let copy = memory();
+        let records = store.read(&id(), 0, u64::MAX)?;
+        let blobs = ["one", "two", "signed"].map(Blob::new).to_vec();
+        copy.commit(&Batch::new(id(), 0, blobs, records))?;
+        Ok(copy)
+    };
+    assert_eq!(intact(resume::<Added>(&copy()?, Some(because()?))?.render()), Some(true));
+    assert_eq!(intact(resume::<Strengthened>(&copy()?, Some(because()?))?.render()), Some(false));
     Ok(())
 }
 

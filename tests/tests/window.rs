@@ -88,13 +88,21 @@ fn neighbours_fold_into_one_pointer_and_unfold() -> Outcome {
 }
 
 #[test]
-fn protected_pointers_do_not_fold() -> Outcome {
+fn a_folded_pointer_names_each_protected_span_with_its_lane() -> Outcome {
     let mut window = window()?;
     let lanes = window.lanes();
     let one = lanes.target.push("production, not staging")?;
+    let failed = lanes.failed.push("a trigger fires")?;
     let two = lanes.target.push("as of abc123")?;
-    lanes.externalize().wait()?.target.evict([one, two]).wait()?;
-    assert_eq!(window.render().len(), 2);
+    let lanes = lanes.externalize().wait()?;
+    lanes.target.evict([one, two]).wait()?;
+    lanes.failed.evict(failed).wait()?;
+    drop(lanes);
+    let tokens = window.tombstones()?.iter().map(|tombstone| tombstone.tokens()).sum::<u64>();
+    let line = format!(
+        "[s1 to s3: 3 spans, {tokens} tokens kept in the store; target s1 s3, failed s2; recall any of them by id]"
+    );
+    assert_eq!(shown(&window), [line]);
     consistent(&window);
     Ok(())
 }

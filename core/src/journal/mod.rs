@@ -25,7 +25,7 @@ pub(crate) use self::{
 use crate::{Digest, EpisodeId, Tombstone, accounting::Note, store::AsyncStore};
 
 /// The version of the records, the first byte of each; a log of another is refused.
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 
 /// What one commit did, as it lies in its record.
 #[derive(Clone, Debug)]

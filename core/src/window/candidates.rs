@@ -46,12 +46,19 @@ pub struct Unit {
     pub(crate) span: SpanId,
     /// Of its resident spans together.
     pub(crate) tokens: u64,
-    /// How many pointers would stand for it: one a span, or one for neighbours that fold.
-    pub(crate) pointers: u64,
+    /// What the usual pointers to it take: one a span, or one for neighbours, which names those that are protected.
+    pub(crate) price: u64,
     pub(crate) class: Class,
     pub(crate) standing: Standing,
     /// Tokens of the resident spans before it.
     pub(crate) before: u64,
+}
+
+impl Unit {
+    /// Whether the usual pointers to it take as much as itself.
+    pub(crate) fn is_small(&self) -> bool {
+        self.tokens <= self.price
+    }
 }
 
 /// Whether a unit can be taken now.
@@ -129,7 +136,7 @@ impl Contents {
             }
             let standing = if entry.end() > recent { Standing::Recent } else { Standing::Free };
             let (tokens, class) = (u64::from(entry.tokens), self.class_of(span, entry));
-            Some(Unit { span, tokens, pointers: 1, class, standing, before: here })
+            Some(Unit { span, tokens, price: self.pointer_price, class, standing, before: here })
         })
     }
 
@@ -141,12 +148,15 @@ impl Contents {
             return None;
         }
         let (mut tokens, mut class, mut end) = (u64::from(entry.tokens), self.class_of(first, entry), entry.end());
-        let (mut pointers, mut last) = (1_u64, (first, class));
+        let (mut price, mut last) = (self.pointer_price, first);
         for (part, entry) in resident {
             let here = self.class_of(part, entry);
-            let folds = (last.1, here) == (Class::Evictable, Class::Evictable) && last.0.next() == part;
-            pointers = pointers.saturating_add(u64::from(!folds));
-            last = (part, here);
+            price = price.saturating_add(match here {
+                _ if last.next() != part => self.pointer_price,
+                Class::Protected => self.name_price,
+                _ => 0,
+            });
+            last = part;
             tokens = tokens.saturating_add(u64::from(entry.tokens));
             class = class.max(here);
             end = end.max(entry.end());
@@ -156,7 +166,7 @@ impl Contents {
             () if end > recent => Standing::Recent,
             () => Standing::Free,
         };
-        Some(Unit { span, tokens, pointers, class, standing, before })
+        Some(Unit { span, tokens, price, class, standing, before })
     }
 
     /// The resident spans that leave together with `span`, itself among them, oldest first.
@@ -188,12 +198,7 @@ impl Contents {
 
     /// Whether a unit is a candidate of a pass: offered, free, and larger than the usual pointers to it.
     pub(crate) fn is_candidate(&self, unit: &Unit) -> bool {
-        unit.class.is_offered() && unit.standing == Standing::Free && !self.is_small(unit)
-    }
-
-    /// Whether the usual pointers to a unit take as much as itself.
-    pub(crate) fn is_small(&self, unit: &Unit) -> bool {
-        unit.tokens <= self.pointer_price.saturating_mul(unit.pointers)
+        unit.class.is_offered() && unit.standing == Standing::Free && !unit.is_small()
     }
 
     /// Counts the candidates, and what is none. O(resident spans), no allocation.

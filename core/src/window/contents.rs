@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::{Display, Write as _},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -108,6 +109,8 @@ pub struct Contents {
     /// What a pointer that stands alone usually takes, in tokens: a candidate is larger. It stays what it was, so that the
     /// same lanes named again name nothing new (rule R24).
     pub(crate) pointer_price: u64,
+    /// What the id of a protected span usually takes in a pointer that it shares, in tokens.
+    pub(crate) name_price: u64,
     pub(crate) classes: Box<[Class]>,
     pub(crate) names: Names,
     /// The spans of each protected lane, ascending: what an action requires is asked before each (rule R17).
@@ -177,6 +180,7 @@ impl Contents {
             max_decision: None,
             line_price: 1,
             pointer_price: 1,
+            name_price: 1,
             classes: lanes.iter().map(Class::of).collect(),
             names: Names::default(),
             protected: BTreeMap::new(),
@@ -450,9 +454,25 @@ impl Contents {
         self.table.iter().find(|(_, other)| same(other)).map(|(other, _)| other)
     }
 
-    /// Whether a span's pointer may be folded into its neighbours'.
-    pub(crate) fn folds(&self, span: SpanId) -> bool {
-        self.table.get(span).is_some_and(|entry| self.class(entry.lane) == Class::Evictable)
+    /// How many spans the line for `first` to `last` names where neighbours share it; none for a summary, which is shown
+    /// elsewhere.
+    pub(crate) fn named(&self, first: SpanId, last: SpanId) -> Option<usize> {
+        let kind = self.lane(self.table.get(first)?.lane)?.kind();
+        match kind {
+            Derived::ID => None,
+            _ if first == last => Some(usize::from(kind.is_protected())),
+            _ => Some(self.protected_among(first, last).map(|(_, spans)| spans.len()).sum()),
+        }
+    }
+
+    /// The spans of protected lanes from `first` to `last`, by lane. O(lanes · log spans).
+    fn protected_among(&self, first: SpanId, last: SpanId) -> impl Iterator<Item = (&'static str, &[SpanId])> {
+        self.protected.iter().filter_map(move |(lane, spans)| {
+            let from = spans.partition_point(|span| *span < first);
+            let to = spans.partition_point(|span| *span <= last);
+            let spans = spans.get(from..to).filter(|spans| !spans.is_empty())?;
+            Some((self.lane(*lane)?.name(), spans))
+        })
     }
 
     /// The line that stands for the evicted spans `first` to `last`.
@@ -462,18 +482,18 @@ impl Contents {
         };
         if first == last {
             let sources = self.derivations.get(&first).map_or(&[][..], |derivation| &derivation.sources);
-            return Line {
+            return worded(Line {
                 span: first,
                 lane: self.lane_name(start),
                 name: self.name(start).map(AsRef::as_ref),
                 tokens: u64::from(start.tokens),
                 digest: start.digest,
                 sources,
-            }
-            .to_string();
+            });
         }
         let spans = last.number().saturating_sub(first.number()).saturating_add(1);
-        Fold { first, last, spans, tokens: end.end().saturating_sub(start.start) }.to_string()
+        let tokens = end.end().saturating_sub(start.start);
+        worded(Fold { first, last, spans, tokens, named: self.protected_among(first, last).collect() })
     }
 
     /// Prices what passes are expected to cost before any was measured. A counter that fails here is asked again later.
@@ -483,12 +503,13 @@ impl Contents {
         let digest = Digest::from_bytes([0xA5; 32]);
         let pointer = Line { span, lane, name: Some("read_file"), tokens: 10_000, digest, sources: &[] }.to_string();
         let line = Self::usual_line(lane);
-        let [pointer, line] = [pointer, line].map(|text| {
+        let name = format!(" {span}");
+        let [pointer, line, name] = [pointer, line, name].map(|text| {
             let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
             counter.text(&text).map_or(bytes, |count| u64::from(count.tokens()))
         });
         self.ledger = Ledger::new(self.episode.clone(), self.budget, pointer);
-        (self.line_price, self.pointer_price) = (line.max(1), pointer.max(1));
+        (self.line_price, self.pointer_price, self.name_price) = (line.max(1), pointer.max(1), name.max(1));
     }
 
     /// Prices a pointer with the window's own counter (rule R25).
@@ -585,6 +606,14 @@ impl Contents {
         let (gone, come) = self.pointers.apply(edit);
         self.utilization = self.utilization.saturating_sub(gone).saturating_add(come);
     }
+}
+
+/// A line as a text, whose bytes are reserved at once.
+fn worded(line: impl Display) -> String {
+    let mut text = String::with_capacity(128);
+    // Writing to a `String` never fails.
+    let _ = write!(text, "{line}");
+    text
 }
 
 /// The first of `spans`, ascending, that is there twice.

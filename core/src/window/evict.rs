@@ -66,7 +66,8 @@ impl<'w, St> Operation<'w, St> for Evict {
             let tombstone = contents.tombstone(span, score, None);
             tombstones.push(tombstone.ok_or(SelectionError::NotExternalized { span })?);
         }
-        let edit = contents.pointers.cover(&ids, &|span| contents.folds(span), &contents.price(counter))?;
+        let edit =
+            contents.pointers.cover(&ids, &|first, last| contents.named(first, last), &contents.price(counter))?;
         let events = tombstones.iter().map(|tombstone| Event::Evicted(tombstone.record().clone()));
         let events = events.chain([Event::Pointed(edit.clone())]).collect();
         Ok(Plan { events, ..Plan::new((tombstones, edit)) })

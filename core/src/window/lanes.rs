@@ -126,9 +126,9 @@ impl<'w, St, F: Field, S> Lane<'w, St, F, S> {
         push(self.shared, F::AT.0, span.into())
     }
 
-    /// Evicts spans to pointers: their tombstones are in the store before they leave (rules R1, R7, R8). One commit,
-    /// O(spans named). A part of an exchange takes the others along, whatever their lanes; where one of them never leaves,
-    /// none does (rule R16).
+    /// Evicts spans to [pointers](crate::Pointer), which neighbours share: their tombstones are in the store before they leave
+    /// (rules R1, R7, R8). One commit, O(spans named). A part of an exchange takes the others along, whatever their lanes; where
+    /// one of them never leaves, none does (rule R16).
     pub fn evict(&self, spans: impl Into<Selection>) -> Step<'_, St, Evict>
     where
         S: LeavesFrom<F, F::Kind>, // externalized first

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{candidates::Class, contents::Contents, table::Entry};
+use super::{candidates::Class, contents::Contents};
 use crate::{
     LaneSpec, ResumeError, SpanId, TokenCounter, Unexplained,
     error::explained,
@@ -148,8 +148,9 @@ pub(super) fn migrate(
     let reason = migration.map_or_else(|| "the same lanes in another order".to_owned(), |migration| migration.reason);
     contents.migrate(lanes, &to);
     let mut events = vec![Event::Migrated { reason, lanes: table, to }];
-    // A pointer names its lane, so under another name it is another text.
-    let edit = contents.pointers.priced_again(&contents.price(counter))?;
+    // A pointer names its lane, and more of them where the lane is protected now: that is another text.
+    let named = |first, last| contents.named(first, last);
+    let edit = contents.pointers.priced_again(&named, &contents.price(counter))?;
     if !edit.is_empty() {
         events.push(Event::Pointed(edit.clone()));
         contents.repoint(edit);
@@ -239,9 +240,7 @@ impl Contents {
     /// Other lanes; `to` has for each lane of before the one it became.
     pub(crate) fn migrate(&mut self, lanes: &'static [LaneSpec], to: &[Option<u16>]) {
         let became = |lane| to.get(usize::from(lane)).copied().flatten().unwrap_or(lane);
-        if let Some(place) = self.first_renamed(lanes, became) {
-            self.unseal(place);
-        }
+        let before: Vec<_> = self.pointer_texts().collect();
         for (_, entry) in self.table.iter_mut() {
             entry.lane = became(entry.lane);
         }
@@ -250,14 +249,15 @@ impl Contents {
         self.reads = reads;
         self.edited();
         self.with_lanes(lanes);
+        let other = self.pointer_texts().zip(before).filter(|(now, before)| now != before);
+        if let Some(place) = other.map(|((first, _), _)| self.shown_at(first)).min() {
+            self.unseal(place);
+        }
     }
 
-    /// The first place of a pointer that names its lane, which has another name now.
-    fn first_renamed(&self, lanes: &[LaneSpec], became: impl Fn(u16) -> u16) -> Option<SpanId> {
-        let name = |lanes: &[LaneSpec], lane: u16| lanes.get(usize::from(lane)).map(LaneSpec::name);
-        let renamed = |entry: &Entry| name(self.lanes, entry.lane) != name(lanes, became(entry.lane));
-        let pointers = self.pointers.iter().map(|(first, _)| first);
-        pointers.filter(|first| self.table.get(*first).is_some_and(renamed)).map(|first| self.shown_at(first)).min()
+    /// The line of every pointer, by its first span.
+    fn pointer_texts(&self) -> impl Iterator<Item = (SpanId, String)> {
+        self.pointers.iter().map(|(first, run)| (first, self.pointer_text(first, run.last)))
     }
 
     pub(crate) fn spans_in(&self, lane: usize) -> u64 {

@@ -31,6 +31,31 @@ pub struct Edit {
 /// Prices the pointer to a run.
 type Price<'a> = &'a dyn Fn(SpanId, SpanId) -> Result<TokenCount, CounterError>;
 
+/// How many spans the pointer to a run names; none where it is shared with no neighbour.
+type Named<'a> = &'a dyn Fn(SpanId, SpanId) -> Option<usize>;
+
+/// The most spans that a pointer names: neighbours beyond it have another, so that an edit costs no more for a long run.
+pub(crate) const MOST_NAMED: usize = 32;
+
+/// A pointer in the making.
+#[derive(Clone, Copy)]
+struct Piece {
+    first: SpanId,
+    last: SpanId,
+    named: Option<usize>,
+    /// Whether the window has just this pointer.
+    old: bool,
+}
+
+impl Piece {
+    /// The pointer to both, where they are neighbours that share one.
+    fn joined(self, next: Self) -> Option<Self> {
+        let named = self.named?.checked_add(next.named?).filter(|named| *named <= MOST_NAMED)?;
+        let joined = Self { first: self.first, last: next.last, named: Some(named), old: false };
+        follows(self.last, next.first).then_some(joined)
+    }
+}
+
 impl Pointers {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SpanId, Run)> {
         self.0.iter().map(|(first, run)| (*first, *run))
@@ -46,50 +71,25 @@ impl Pointers {
         (run.last >= id).then_some((*first, *run))
     }
 
-    /// Pointers for `ids`, ascending: what folds joins with its neighbours, old and new. O(ids · log runs).
-    pub(crate) fn cover(
-        &self,
-        ids: &[SpanId],
-        folds: &dyn Fn(SpanId) -> bool,
-        price: Price<'_>,
-    ) -> Result<Edit, CounterError> {
+    /// Pointers for `ids`, ascending, that neighbours share, old and new. O(ids · log runs).
+    pub(crate) fn cover(&self, ids: &[SpanId], named: Named<'_>, price: Price<'_>) -> Result<Edit, CounterError> {
+        let old =
+            |(first, run): (SpanId, Run)| Piece { first, last: run.last, named: named(first, run.last), old: true };
         let mut edit = Edit::new();
-        let mut open: Option<(SpanId, SpanId)> = None;
+        let mut open = None::<Piece>;
         for &id in ids {
-            let folding = folds(id);
-            let (first, mut last) = match open {
-                Some((first, last)) if folding && follows(last, id) => (first, id),
-                _ => {
-                    edit.close(open.take(), price)?;
-                    (self.fold_into_previous(id, folding, folds, &mut edit), id)
-                }
-            };
-            if folding
-                && let Some((next, run)) = after(id).and_then(|next| Some((next, self.get(next)?)))
-                && folds(next)
+            if open.is_none_or(|open| !follows(open.last, id))
+                && let Some(run) = before(id).and_then(|before| self.covering(before))
             {
-                edit.remove.push(next);
-                last = run.last;
+                edit.join(&mut open, old(run), price)?;
             }
-            if folding {
-                open = Some((first, last));
-            } else {
-                edit.close(Some((id, id)), price)?;
+            edit.join(&mut open, new(id, named), price)?;
+            if let Some(run) = after(id).and_then(|next| Some((next, self.get(next)?))) {
+                edit.join(&mut open, old(run), price)?;
             }
         }
         edit.close(open, price)?;
         Ok(edit)
-    }
-
-    fn fold_into_previous(&self, id: SpanId, folding: bool, folds: &dyn Fn(SpanId) -> bool, edit: &mut Edit) -> SpanId {
-        let previous = id.number().checked_sub(1).map(SpanId::mint).filter(|_| folding);
-        match previous.and_then(|previous| self.covering(previous)) {
-            Some((first, _)) if folds(first) => {
-                edit.remove.push(first);
-                first
-            }
-            _ => id,
-        }
     }
 
     /// Takes `ids`, ascending, out of the runs that cover them, which may split. O(ids · log runs).
@@ -100,24 +100,34 @@ impl Pointers {
             let (first, last) = match rest {
                 Some((first, last)) if id <= last => (first, last),
                 _ => {
-                    edit.close(rest.take(), price)?;
+                    edit.point(rest.take(), price)?;
                     let Some((first, run)) = self.covering(id) else { continue };
                     edit.remove.push(first);
                     (first, run.last)
                 }
             };
-            let before = id.number().checked_sub(1).map(SpanId::mint).filter(|before| *before >= first);
-            edit.close(before.map(|before| (first, before)), price)?;
+            let before = before(id).filter(|before| *before >= first);
+            edit.point(before.map(|before| (first, before)), price)?;
             rest = after(id).filter(|next| *next <= last).map(|next| (next, last));
         }
-        edit.close(rest, price)?;
+        edit.point(rest, price)?;
         Ok(edit)
     }
 
-    /// The same pointers at the price they have now, where that is another.
-    pub(crate) fn priced_again(&self, price: Price<'_>) -> Result<Edit, CounterError> {
+    /// The same pointers at the price they have now, where that is another; those that would name too many, in parts.
+    /// O(spans that are pointers).
+    pub(crate) fn priced_again(&self, named: Named<'_>, price: Price<'_>) -> Result<Edit, CounterError> {
         let mut edit = Edit::new();
         for (first, run) in &self.0 {
+            if named(*first, run.last).is_some_and(|named| named > MOST_NAMED) {
+                edit.remove.push(*first);
+                let mut open = None;
+                for id in (first.number()..=run.last.number()).map(SpanId::mint) {
+                    edit.join(&mut open, new(id, named), price)?;
+                }
+                edit.close(open, price)?;
+                continue;
+            }
             let count = price(*first, run.last)?;
             if count.tokens() != run.tokens {
                 edit.certainty = edit.certainty.max(count.certainty());
@@ -130,11 +140,7 @@ impl Pointers {
 
     /// The tokens of the pointers that `edit` removes and of those that it adds.
     pub(crate) fn delta(&self, edit: &Edit) -> (u64, u64) {
-        // A pointer can be named twice, by the neighbours on both its sides.
-        let mut removed = edit.remove.clone();
-        removed.sort_unstable();
-        removed.dedup();
-        let gone = removed.iter().filter_map(|first| self.0.get(first)).map(|run| u64::from(run.tokens)).sum();
+        let gone = edit.remove.iter().filter_map(|first| self.0.get(first)).map(|run| u64::from(run.tokens)).sum();
         (gone, edit.come())
     }
 
@@ -175,7 +181,21 @@ impl Edit {
         Self { certainty: Certainty::Exact, remove: Vec::new(), insert: Vec::new() }
     }
 
-    fn close(&mut self, run: Option<(SpanId, SpanId)>, price: Price<'_>) -> Result<(), CounterError> {
+    /// Adds a pointer to what is open, or closes that and opens this one.
+    fn join(&mut self, open: &mut Option<Piece>, next: Piece, price: Price<'_>) -> Result<(), CounterError> {
+        let Some((one, joined)) = open.and_then(|one| Some((one, one.joined(next)?))) else {
+            return self.close(open.replace(next), price);
+        };
+        self.remove.extend([one, next].iter().filter(|piece| piece.old).map(|piece| piece.first));
+        *open = Some(joined);
+        Ok(())
+    }
+
+    fn close(&mut self, piece: Option<Piece>, price: Price<'_>) -> Result<(), CounterError> {
+        self.point(piece.filter(|piece| !piece.old).map(|piece| (piece.first, piece.last)), price)
+    }
+
+    fn point(&mut self, run: Option<(SpanId, SpanId)>, price: Price<'_>) -> Result<(), CounterError> {
         if let Some((first, last)) = run {
             let count = price(first, last)?;
             self.certainty = self.certainty.max(count.certainty());
@@ -183,6 +203,14 @@ impl Edit {
         }
         Ok(())
     }
+}
+
+fn new(id: SpanId, named: Named<'_>) -> Piece {
+    Piece { first: id, last: id, named: named(id, id), old: false }
+}
+
+fn before(id: SpanId) -> Option<SpanId> {
+    id.number().checked_sub(1).map(SpanId::mint)
 }
 
 fn after(id: SpanId) -> Option<SpanId> {

@@ -29,7 +29,7 @@ pub struct Message {
 pub enum Shown {
     /// A span's own text.
     Span(SpanId),
-    /// A pointer to every span from the first to the last.
+    /// A [pointer](crate::Pointer) to every span from the first to the last, which names those of protected lanes.
     Pointer(SpanId, SpanId),
     /// A summary, at the place of its first source.
     Summary(SpanId),
@@ -48,7 +48,7 @@ impl Message {
         self.origin
     }
 
-    /// The lane it belongs to; for a folded pointer, that of its first span.
+    /// The lane it belongs to; for a pointer that neighbours share, that of its first span.
     pub fn lane(&self) -> &'static str {
         self.lane
     }

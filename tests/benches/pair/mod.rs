@@ -21,9 +21,9 @@ pub const STRIDE: usize = 40;
 /// The lane that a window's spans are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// `work`: neighbours fold into one pointer.
+    /// `work`: neighbours share a pointer.
     Evictable,
-    /// `schema`: every span keeps a pointer of its own.
+    /// `schema`: the pointer that they share names each.
     Protected,
 }
 

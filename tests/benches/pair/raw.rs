@@ -1,7 +1,7 @@
 //! The untyped twin, as one would write it by hand: a `Vec` of spans, the same records, pointers and token counts, and
 //! no types that forbid anything. Same crates, same store, no lock.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc, time::SystemTime};
+use std::{collections::BTreeMap, fmt::Write as _, ops::Range, sync::Arc, time::SystemTime};
 
 use keepspan::{
     EpisodeId, Origin, Role,
@@ -209,7 +209,7 @@ impl Window {
     fn commit(&mut self, blobs: Vec<Blob>, events: &[Event]) -> Outcome<()> {
         let time = u64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_millis())?;
         let (spans, names) = (self.spans.len() as u64, &self.names[self.named..]);
-        let mut record = postcard::to_extend(&Entry { time, spans, names, notes: &[], events }, vec![6])?;
+        let mut record = postcard::to_extend(&Entry { time, spans, names, notes: &[], events }, vec![7])?;
         let chain = Sha256::new().chain_update(self.chain).chain_update(&record).finalize();
         record.extend_from_slice(&chain);
         let batch = Batch::new(self.episode.clone(), self.length, blobs, vec![record]);
@@ -277,24 +277,26 @@ impl Window {
         })
     }
 
-    fn folds(&self, id: u64) -> bool {
-        self.span(id).is_some_and(|span| span.lane == Lane::Evictable)
+    /// The protected ones of these spans.
+    fn named(&self, first: u64, last: u64) -> impl Iterator<Item = u64> {
+        (first..=last).filter(|id| self.span(*id).is_some_and(|span| span.lane == Lane::Protected))
     }
 
-    /// Joins each span with its evicted neighbours where both fold.
+    /// Whether one pointer stands for these spans: it does not name more than 32.
+    fn fits(&self, first: u64, last: u64) -> bool {
+        self.named(first, last).count() <= 32
+    }
+
+    /// Joins each span with its evicted neighbours.
     fn cover(&self, ids: &[u64]) -> Outcome<Edit> {
         let (mut gone, mut runs) = (Vec::new(), Vec::<(u64, u64)>::new());
         for &id in ids {
             match runs.last_mut() {
-                _ if !self.folds(id) => {
-                    runs.push((id, id));
-                    continue;
-                }
-                Some((first, last)) if *last + 1 == id && self.folds(*first) => *last = id,
+                Some((first, last)) if *last + 1 == id && self.fits(*first, id) => *last = id,
                 _ => runs.push((self.run_before(id, &mut gone).unwrap_or(id), id)),
             }
             if let (Some(run), Some(next)) = (runs.last_mut(), self.pointers.get(&(id + 1)))
-                && self.folds(id + 1)
+                && self.fits(run.0, next.last)
             {
                 gone.push(id + 1);
                 run.1 = next.last;
@@ -307,7 +309,7 @@ impl Window {
     /// The first span of the run that ends right before `id`.
     fn run_before(&self, id: u64, gone: &mut Vec<u64>) -> Option<u64> {
         let (&first, run) = self.pointers.range(..id).next_back()?;
-        (run.last + 1 == id && self.folds(first)).then(|| {
+        (run.last + 1 == id && self.fits(first, id)).then(|| {
             gone.push(first);
             first
         })
@@ -327,9 +329,15 @@ impl Window {
         let (Some(from), Some(to)) = (self.span(first), self.span(last)) else { return String::new() };
         if first != last {
             let (spans, tokens) = (last - first + 1, to.start + u64::from(to.tokens) - from.start);
-            return format!(
-                "[s{first} to s{last}: {spans} spans, {tokens} tokens kept in the store; recall any of them by id]"
-            );
+            // Writing to a `String` never fails.
+            let mut text = String::with_capacity(128);
+            let _ = write!(text, "[s{first} to s{last}: {spans} spans, {tokens} tokens kept in the store");
+            for (at, id) in self.named(first, last).enumerate() {
+                text.push_str(if at == 0 { "; schema" } else { "" });
+                let _ = write!(text, " s{id}");
+            }
+            text.push_str("; recall any of them by id]");
+            return text;
         }
         let mut digits = [0; 64];
         from.digest.digits(&mut digits);

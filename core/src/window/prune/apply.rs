@@ -193,7 +193,7 @@ impl Contents {
     /// What a proposal comes to, exactly. O(spans it names).
     pub(super) fn priced(&self, proposal: Proposal, counter: &dyn TokenCounter) -> Result<Priced, ApplyError> {
         let Proposal { evict, summaries, rationale, .. } = proposal;
-        let edit = self.pointers.cover(&evict, &|span| self.folds(span), &self.price(counter))?;
+        let edit = self.pointers.cover(&evict, &|first, last| self.named(first, last), &self.price(counter))?;
         let mut gross = self.tokens_of(&evict);
         let (mut span, mut start) = (self.table.next_id(), self.pushed_tokens);
         let mut made = Vec::with_capacity(summaries.len());

@@ -16,6 +16,7 @@ use crate::{
         Operation, Shared,
         candidates::{Class, Standing, Unit},
         contents::Contents,
+        pointers::MOST_NAMED,
         prune::apply::{Change, Priced},
         step::Plan,
         summarize::{self, SummaryText},
@@ -230,25 +231,39 @@ impl Contents {
     /// The units that may leave without a model, in the order in which they do; of a class, the smallest ones last.
     fn in_order<B: Fallback>(&self) -> Vec<Unit> {
         let mut units: Vec<_> = self.units().filter(leaves).collect();
-        let folding = self.folding(&units, self.pointer_price);
-        let folds = |unit: &Unit| self.unit(unit.span).all(|(span, _)| folding.binary_search(&span).is_ok());
-        units.retain(|unit| !self.is_small(unit) || folds(unit));
+        for class in [Class::Evictable, Class::Rationale, Class::Derived, Class::Protected] {
+            let small = |unit: &Unit| unit.class == class && unit.is_small();
+            if units.iter().any(small) {
+                let folding = self.folding(units.iter().filter(|unit| unit.class <= class));
+                let folds = |unit: &Unit| self.unit(unit.span).all(|(span, _)| folding.binary_search(&span).is_ok());
+                units.retain(|unit| !small(unit) || folds(unit));
+            }
+        }
         let rank = B::rank(self);
-        units.sort_by_cached_key(|unit| (unit.class, self.is_small(unit), rank(unit)));
+        units.sort_by_cached_key(|unit| (unit.class, unit.is_small(), rank(unit)));
         units
     }
 
-    /// The evictable spans that take more, with the neighbours that leave with them, than the one pointer they fold into;
+    /// The spans that take more, with the neighbours that leave before them or with them, than the pointers to them;
     /// ascending.
-    fn folding(&self, units: &[Unit], pointer: u64) -> Vec<SpanId> {
-        let evictable = units.iter().filter(|unit| unit.class == Class::Evictable);
-        let mut spans: Vec<_> = evictable.flat_map(|unit| self.unit(unit.span)).collect();
+    fn folding<'a>(&self, units: impl Iterator<Item = &'a Unit>) -> Vec<SpanId> {
+        let shared = units.filter(|unit| unit.class != Class::Derived);
+        let mut spans: Vec<_> = shared.flat_map(|unit| self.unit(unit.span)).collect();
         spans.sort_unstable_by_key(|(span, _)| *span);
-        let tokens = |run: &&[(SpanId, &Entry)]| {
-            run.iter().fold(0_u64, |sum, (_, entry)| sum.saturating_add(u64::from(entry.tokens)))
+        let is_worth_it = |run: &&[(SpanId, &Entry)]| {
+            let tokens = run.iter().fold(0_u64, |sum, (_, entry)| sum.saturating_add(u64::from(entry.tokens)));
+            tokens > self.usual_pointers(run.iter().map(|(_, entry)| *entry))
         };
-        let runs = spans.chunk_by(|(one, _), (other, _)| one.next() == *other).filter(|run| tokens(run) > pointer);
+        let runs = spans.chunk_by(|(one, _), (other, _)| one.next() == *other).filter(is_worth_it);
         runs.flatten().map(|(span, _)| *span).collect()
+    }
+
+    /// What the pointers that these neighbours share usually take, in tokens.
+    fn usual_pointers<'a>(&self, neighbours: impl Iterator<Item = &'a Entry>) -> u64 {
+        let named = neighbours.filter(|entry| self.class(entry.lane) == Class::Protected).count();
+        let [pointers, names] =
+            [named.div_ceil(MOST_NAMED).max(1), named].map(|n| u64::try_from(n).unwrap_or(u64::MAX));
+        self.pointer_price.saturating_mul(pointers).saturating_add(self.name_price.saturating_mul(names))
     }
 
     /// The fewest leading units, more than `among.start`, that bring the request to `goal`; all of `among` when none do.
