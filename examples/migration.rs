@@ -1559,10 +1559,12 @@ fn parse_budget(text: &str) -> Result<usize, String> {
 }
 
 fn run_all(dir: &Path, args: &Args) -> Result<bool> {
-    let plain = run_agent("plain", Box::<Plain>::default(), &dir.join("plain"), args)?;
     let kept_dir = dir.join("kept");
     fs::create_dir_all(&kept_dir)?;
-    let kept = run_agent("kept", open_kept(&kept_dir, &args.place, args.budget)?, &kept_dir, args)?;
+    // First, so that an address that is wrong is told before any work.
+    let keepspan = open_kept(&kept_dir, &args.place, args.budget)?;
+    let plain = run_agent("plain", Box::<Plain>::default(), &dir.join("plain"), args)?;
+    let kept = run_agent("kept", keepspan, &kept_dir, args)?;
     let control = run_agent("control", Box::<Plain>::default(), &dir.join("control"), args)?;
     report(&[("plain", &plain), ("kept", &kept)], &control, args);
     let as_expected = !plain.verdict.is_right() && kept.verdict.is_right() && control.verdict.is_right();

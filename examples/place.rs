@@ -49,7 +49,7 @@ fn shared(address: &str, blobs: Option<&str>, file: &Path) -> Result<Arc<dyn Sto
     let mut options = Options::new(address)?.schema(schema.as_str())?;
     if let Some(blobs) = blobs {
         // So low that these small texts are objects too.
-        options = options.objects(Objects::open(blobs)?.folder(schema).above(500));
+        options = options.objects(Objects::open(blobs)?.above(500));
     }
     Blocking::migrate(&options)?;
     Ok(Arc::new(Blocking::connect(options)?))

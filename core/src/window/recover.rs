@@ -19,7 +19,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Recovered {
-    /// The store does not have it: the step can be run again. Also the answer where no commit was in doubt.
+    /// The store does not have it: the step can be run again. Also the answer where no commit was in doubt. One that lands
+    /// later all the same supersedes the window's next commit, and is then [`Written`](Self::Written).
     NotWritten,
     /// The store has it, and now the window does too.
     Written {
