@@ -35,9 +35,12 @@ impl Place {
 
 #[cfg(feature = "postgres")]
 fn shared(address: &str, blobs: Option<&str>, file: &Path) -> Result<Arc<dyn Store>> {
-    use std::{fs, time::SystemTime};
+    use std::{
+        fs,
+        time::{Duration, SystemTime},
+    };
 
-    use keepspan_postgres::{Blocking, Objects, Options};
+    use keepspan_postgres::{Blocking, Objects, Options, Retry};
 
     // Kept where the file would be, so that a process that goes on finds it, and a run that begins anew does not.
     let name = file.with_extension("schema");
@@ -46,7 +49,9 @@ fn shared(address: &str, blobs: Option<&str>, file: &Path) -> Result<Arc<dyn Sto
         fs::write(&name, format!("example_{}_{}", since.as_nanos(), std::process::id()))?;
     }
     let schema = fs::read_to_string(name)?;
-    let mut options = Options::new(address)?.schema(schema.as_str())?;
+    // Somebody waits for it.
+    let retry = Retry { deadline: Duration::from_secs(5), ..Retry::default() };
+    let mut options = Options::new(address)?.schema(schema.as_str())?.retry(retry);
     if let Some(blobs) = blobs {
         // So low that these small texts are objects too.
         options = options.objects(Objects::open(blobs)?.above(500));

@@ -43,9 +43,12 @@ mod without {
 
 #[cfg(feature = "postgres")]
 mod with {
-    use std::{sync::Arc, time::SystemTime};
+    use std::{
+        sync::Arc,
+        time::{Duration, SystemTime},
+    };
 
-    use keepspan_postgres::{Blocking, Options, Orphan, VERSION};
+    use keepspan_postgres::{Blocking, Options, Orphan, Retry, VERSION};
 
     use super::Objects;
     use crate::{
@@ -55,7 +58,9 @@ mod with {
     };
 
     fn options(place: &Place, address: &str) -> Result<Options, Failure> {
-        let options = Options::new(address)?.schema(&*place.schema)?;
+        // Somebody waits for it.
+        let retry = Retry { deadline: Duration::from_secs(5), ..Retry::default() };
+        let options = Options::new(address)?.schema(&*place.schema)?.retry(retry);
         Ok(match &place.blobs {
             Some(blobs) => options.objects(keepspan_postgres::Objects::open(blobs)?),
             None => options,
