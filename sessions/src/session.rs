@@ -6,7 +6,7 @@ use keepspan::{NewSpan, Role};
 
 use crate::{
     error::Fault,
-    formats::blocks::json,
+    formats::blocks::{Text, json},
     pairing::Pairing,
     picture::Picture,
     report::{MAX_LISTED, Repair, RepairKind, Report},
@@ -256,29 +256,33 @@ impl<'s> Session<'s> {
             parts.push(Piece::Text(json(raw)));
         }
         let id = match call {
-            Some(id) if by_name && !self.pairing.is_open(id) => match self.pairing.oldest_minted(tool) {
-                Some(minted) => minted,
-                None => id.into(),
-            },
-            Some(id) => id.into(),
-            None if unasked => self.pairing.mint(),
+            Some(id) if by_name && !self.pairing.is_open(id) => {
+                self.pairing.oldest_minted(tool).map_or(Text::Borrowed(id), Text::Owned)
+            }
+            Some(id) => Text::Borrowed(id),
+            None if unasked => Text::Owned(self.pairing.mint()),
             None => {
                 let open = self.pairing.oldest(tool);
-                match open {
+                Text::Owned(match open {
                     Some(id) => {
                         self.repair(place.line, RepairKind::NoId { call: id.to_string() });
                         id
                     }
                     None => self.pairing.mint(),
-                }
+                })
             }
         };
         let open = self.pairing.answer(&id);
         let orphan = open.is_none();
+        // The call's own texts, where the result says the same.
+        let (id, asked) = open.map_or_else(|| (id.into(), None), |open| (open.id, Some(open.tool)));
         if orphan {
             self.repair(place.line, RepairKind::OrphanResult { call: id.to_string() });
         }
-        let tool: Option<Arc<str>> = tool.map(Arc::from).or(open.map(|open| open.tool));
+        let tool = match tool {
+            Some(tool) => asked.filter(|asked| **asked == *tool).or_else(|| Some(tool.into())),
+            None => asked,
+        };
         self.report.results = self.report.results.saturating_add(1);
         let last = parts.len().saturating_sub(1);
         for (number, part) in parts.into_iter().enumerate() {
@@ -457,5 +461,6 @@ fn with_calls(text: Arc<str>, calls: &[Call]) -> Arc<str> {
 }
 
 fn quote(all: &mut String, text: &str) {
-    all.push_str(&serde_json::Value::from(text).to_string());
+    // What is text is JSON.
+    all.push_str(&serde_json::to_string(text).unwrap_or_default());
 }

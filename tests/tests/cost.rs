@@ -11,9 +11,10 @@ use std::{
 
 use keepspan::{
     Action, Advice, CounterError, Episode, FellBack, Limits, OldestFirst, OneByteAToken, Selection, Signature, SpanId,
-    TokenCount, TokenCounter, Window, store::MemoryStore,
+    TokenCount, TokenCounter, Window, presets::Conversation, store::MemoryStore, tool::OpenAiChat,
 };
 use keepspan_tests::{Agent, memory};
+use serde_json::json;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -153,6 +154,33 @@ fn a_window_takes_little_more_than_its_text() -> Outcome {
 }
 
 /// A window of so many spans of 1,000 tokens, all in the store, with room for a pass when `margin` allows it.
+/// However many calls there are, and whatever left.
+#[test]
+fn a_render_allocates_its_output_and_the_pointers_in_it() -> Outcome {
+    for turns in [2, 200] {
+        let turn = |n: usize| {
+            let ids = [format!("a{n}"), format!("b{n}")];
+            let call = |id: &String| json!({ "id": id, "type": "function", "function": { "name": "read", "arguments": "{}" } });
+            let result =
+                |id: &String| json!({ "role": "tool", "tool_call_id": id, "content": "3.14, 1.59; ".repeat(80) });
+            let calls = json!({ "role": "assistant", "content": null, "tool_calls": ids.each_ref().map(call) });
+            [calls, result(&ids[1]), result(&ids[0])]
+        };
+        let history: Vec<_> = (0..turns).flat_map(turn).collect();
+        let mut window = Window::<Conversation, _>::open(memory(), Episode::new("e", "p"))?;
+        let imported = window.lanes().import(OpenAiChat, &history.into())?;
+        let (count, rendered) = allocations(|| window.render_for(OpenAiChat));
+        assert_eq!((count, rendered?.unsealed()), (1, &[][..]), "{turns} turns");
+        let lanes = window.lanes().externalize().wait()?;
+        let gone: Vec<_> = imported.spans.iter().copied().step_by(3).take(turns - 1).collect();
+        lanes.said.evict(gone).wait()?;
+        let (few, rendered) = allocations(|| window.render_for(OpenAiChat));
+        assert!(rendered?.history().contains("[s1 to "));
+        assert!(few <= 6, "{few} of {turns} turns");
+    }
+    Ok(())
+}
+
 fn candidates(spans: u64, margin: u64) -> Result<Window<Agent, Arc<MemoryStore>>, Box<dyn std::error::Error>> {
     let trigger = (1_000 * spans).max(1_000);
     let limits = Limits::of(trigger + 100_000).index(40_000).rationale(400).trigger(trigger).margin(margin);

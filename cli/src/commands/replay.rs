@@ -123,7 +123,7 @@ fn one(
         None => (None, false),
     };
     let mut replay = Replay::new(settings, store, is_kept, names);
-    let report = replay::read(input, format, settings, |step| replay.step(step));
+    let report = replay::read(input, format, settings, |step, hashes| replay.step(step, hashes));
     bar.finish_and_clear();
     let report = report?.map_err(|error| unreadable(error.to_string()))?;
     let conversations = replay.finish()?;

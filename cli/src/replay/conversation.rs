@@ -7,15 +7,16 @@ use std::{
 };
 
 use keepspan::{
-    AbandonError, Abandonment, Advice, Episode, FallBackError, FellBack, Outcome as Applied, PushError, SpanId,
-    Tombstone, tool::Answer,
+    AbandonError, Abandonment, Advice, Episode, FallBackError, FellBack, Outcome as Applied, PushError, Signature,
+    SpanId, Tombstone, tool::Answer,
 };
 use keepspan_sessions::{Compaction, Entry, EntryKind, Place};
+use serde_json::Value;
 
 use super::{
-    ahead::{Asked, Told},
+    ahead::Told,
     calls::Calls,
-    late::LastSeen,
+    late::{LastSeen, mentioned},
     mentions::hash,
     outcome::{BACK, Late, Outcome, Reference, Resident, Scripted, Share},
     own::Context,
@@ -136,12 +137,12 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Takes an entry in.
+    /// Takes an entry in, with the hashes of all mentions.
     ///
     /// # Errors
     /// When the window or the store fails.
-    pub fn entry(&mut self, told: Told) -> Result<(), Failure> {
-        let Told { entry, hash, mentions, calls } = told;
+    pub fn entry(&mut self, told: &Told, hashes: &[u64]) -> Result<(), Failure> {
+        let Told { entry, hash, mentions } = told;
         let speaks = matches!(entry.kind, EntryKind::Model | EntryKind::Thinking);
         if speaks && !self.speaking {
             self.turn(entry.place)?;
@@ -151,30 +152,34 @@ impl<'a> Running<'a> {
             self.first = at;
         }
         self.speaking = speaks;
-        for (call, asked) in entry.calls.iter().zip(&calls) {
-            self.mentions(asked, &call.name, entry.place.line);
-            if let Some(first) = self.calls.made(at, entry.place.line, call, asked.signature) {
-                let what = format!("`{}` again, as in line {first}, where it succeeded", call.name);
+        for call in &entry.calls {
+            // What is no JSON is one text.
+            let arguments = call.json().unwrap_or_else(|| Value::String(call.arguments.to_string()));
+            let act = Act::of(&call.name);
+            self.mentions(act, &call.name, &mentioned(&arguments), entry.place.line);
+            let signature = (act != Act::Read).then(|| Signature::of(&call.name, &arguments));
+            if let Some(first) = self.calls.made(at, entry.place.line, call, signature) {
+                let what = || format!("`{}` again, as in line {first}, where it succeeded", call.name);
                 self.mark(MarkKind::Repeated, what);
             }
         }
         let asked_by = entry.answers.as_ref().filter(|_| !entry.orphan);
         let asked_by = asked_by.and_then(|call| self.calls.answered(call, entry.failed));
         let before = self.window.utilization();
-        let span = self.push(&entry, asked_by)?;
+        let span = self.push(entry, asked_by)?;
         let tokens = match span {
             Some(_) => self.window.utilization().saturating_sub(before),
             None => self.settings.count(&entry.text),
         };
-        self.seen.see(&mentions, at);
+        self.seen.see(hashes.get(mentions.clone()).unwrap_or_default(), at);
         self.known.push(Known {
             span,
             line: entry.place.line,
             start: self.out.tokens,
             tokens,
-            tool: entry.tool,
+            tool: entry.tool.clone(),
             kind: entry.kind,
-            hash,
+            hash: *hash,
             evicted: false,
             turn: asked_by
                 .and_then(|at| self.known.get(at))
@@ -183,7 +188,7 @@ impl<'a> Running<'a> {
         if let Some(span) = span {
             self.entries.insert(span, at);
         }
-        self.context.enter(at, tokens, entry.span, entry.answers, entry.text.len());
+        self.context.enter(at, tokens, entry);
         self.out.entries = number(self.known.len());
         self.out.tokens = self.out.tokens.saturating_add(tokens);
         self.plain.tokens = self.plain.tokens.saturating_add(tokens);
@@ -282,7 +287,7 @@ impl<'a> Running<'a> {
                 self.out.keepspan.fallbacks = self.out.keepspan.fallbacks.saturating_add(1);
                 let (spans, after) = (number(report.tombstones().len()), report.pass().after);
                 let what =
-                    format!("{} left, from {} to {} tokens", several(spans, "span"), count(request), count(after));
+                    || format!("{} left, from {} to {} tokens", several(spans, "span"), count(request), count(after));
                 self.mark(MarkKind::Fallback, what);
                 self.evicted(report.tombstones());
             }
@@ -290,7 +295,8 @@ impl<'a> Running<'a> {
             Err(FallBackError::Unfittable { needed, .. }) => {
                 // A real agent would have to stop here. What may leave leaves all the same, and the turn counts as over.
                 let gone = prune::leave(&mut self.window, 0).map_err(replay)?;
-                self.mark(MarkKind::Refusal, format!("cannot be made to fit: {} tokens may not leave", count(needed)));
+                let what = || format!("cannot be made to fit: {} tokens may not leave", count(needed));
+                self.mark(MarkKind::Refusal, what);
                 self.evicted(&gone);
                 self.idle();
             }
@@ -319,12 +325,12 @@ impl<'a> Running<'a> {
     }
 
     /// What a call mentions, and where that was seen last.
-    fn mentions(&mut self, asked: &Asked, tool: &str, line: u64) {
-        let (act, now) = (asked.act, self.out.tokens);
+    fn mentions(&mut self, act: Act, tool: &str, mentioned: &[(u64, &str)], line: u64) {
+        let now = self.out.tokens;
         let (mut farthest, mut dropped) = (None::<u64>, false);
-        let mut gone: Option<(u64, usize, usize)> = None;
+        let mut gone: Option<(u64, usize, &str)> = None;
         let mut evicted = false;
-        for (mention, hash) in asked.mentioned.hashes.iter().enumerate() {
+        for (hash, mention) in mentioned {
             let Some((at, known)) = self.seen.last(*hash).and_then(|at| Some((at, self.known.get(at)?))) else {
                 continue;
             };
@@ -354,7 +360,15 @@ impl<'a> Running<'a> {
         }
         let Some((distance, at, mention)) = gone else { return };
         let Some(known) = self.known.get(at) else { return };
-        let mention = asked.mentioned.name(mention);
+        if !self.has_room() && !lists(&self.out.late, distance) {
+            return;
+        }
+        let what = format!(
+            "`{tool}` mentions {mention}, seen last {} tokens before, in line {}: {}",
+            count(distance),
+            known.line,
+            if known.evicted { "a pointer stands there" } else { "still in the window" }
+        );
         let reference = Reference {
             line,
             tool: tool.to_owned(),
@@ -367,14 +381,8 @@ impl<'a> Running<'a> {
             plain_dropped: at < self.plain.first && known.kind != EntryKind::System,
             keepspan_evicted: known.evicted,
         };
-        let what = format!(
-            "`{tool}` mentions {mention}, seen last {} tokens before, in line {}: {}",
-            count(distance),
-            reference.from_line,
-            if known.evicted { "a pointer stands there" } else { "still in the window" }
-        );
-        keep(late, reference);
-        self.mark(MarkKind::Late, what);
+        list(&mut self.out.late, reference);
+        self.mark(MarkKind::Late, || what);
     }
 
     /// The agent pruned its own context.
@@ -383,7 +391,7 @@ impl<'a> Running<'a> {
     /// When keepspan failed beside it.
     pub fn compacted(&mut self, compaction: &Compaction) -> Result<(), Failure> {
         let what = self.context.compacted(compaction, self.settings)?;
-        self.mark(MarkKind::Compacted, what);
+        self.mark(MarkKind::Compacted, || what);
         Ok(())
     }
 
@@ -412,7 +420,7 @@ impl<'a> Running<'a> {
                 let reason = refusal.into_reason();
                 let times = self.out.keepspan.refused.entry(reason.reason()).or_default();
                 *times = times.saturating_add(1);
-                self.mark(MarkKind::Refusal, format!("the script's answer was not asked for: {reason}"));
+                self.mark(MarkKind::Refusal, || format!("the script's answer was not asked for: {reason}"));
                 return refused(reason.to_string(), true);
             }
         };
@@ -420,14 +428,14 @@ impl<'a> Running<'a> {
             Ok(proposal) => proposal,
             Err(error) => {
                 drop(pass);
-                self.mark(MarkKind::Refusal, format!("the script's answer was refused: {error}"));
+                self.mark(MarkKind::Refusal, || format!("the script's answer was refused: {error}"));
                 return refused(error.to_string(), false);
             }
         };
         match pass.apply(proposal).wait() {
             Ok(Applied::Pruned(report)) => {
                 let left = number(report.tombstones().len());
-                self.mark(MarkKind::Pass, format!("the script's answer took {} out", several(left, "span")));
+                self.mark(MarkKind::Pass, || format!("the script's answer took {} out", several(left, "span")));
                 self.evicted(report.tombstones());
                 Ok((left, None, false))
             }
@@ -437,8 +445,17 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn mark(&mut self, kind: MarkKind, what: String) {
-        self.marks.push(Mark { kind, what });
+    fn mark(&mut self, kind: MarkKind, what: impl FnOnce() -> String) {
+        if self.has_room() {
+            self.marks.push(Mark { kind, what: what() });
+        }
+    }
+
+    /// Whether one more mark is told: the point of the chart that it comes to may have all of its own.
+    fn has_room(&self) -> bool {
+        let next = self.out.turns.saturating_add(1);
+        let point = self.out.moments.last().filter(|last| next.saturating_sub(last.turn) < self.stride);
+        self.marks.len().saturating_add(point.map_or(0, |point| point.marks.len())) < MARKS
     }
 
     /// A point of the chart, in which marks since the last one are told.
@@ -571,8 +588,13 @@ fn join(moment: &mut Moment, utilization: u64, marks: Vec<Mark>) {
     moment.marks.truncate(MARKS);
 }
 
+/// Whether a reference this far back is among the farthest.
+fn lists(late: &Late, distance: u64) -> bool {
+    late.worst.len() < LISTED || late.worst.last().is_none_or(|last| distance > last.distance)
+}
+
 /// Keeps a reference among the farthest.
-fn keep(late: &mut Late, reference: Reference) {
+fn list(late: &mut Late, reference: Reference) {
     let at = late.worst.partition_point(|other| other.distance >= reference.distance);
     late.worst.insert(at, reference);
     late.worst.truncate(LISTED);

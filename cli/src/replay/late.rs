@@ -1,5 +1,7 @@
 //! Where everything that a session mentions was seen last, by hash.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 use super::mentions::{ByHash, hash, mentions};
@@ -23,41 +25,15 @@ impl LastSeen {
     }
 }
 
-/// The hashes of what a text mentions, as often as it does. O(length).
-pub fn hashes(text: &str) -> Vec<u64> {
-    // There are about as many.
-    let mut all = Vec::with_capacity(text.len() / 32);
+/// Adds the hashes of what a text mentions, as often as it does; where they are. O(length).
+pub fn hashes(text: &str, all: &mut Vec<u64>) -> Range<usize> {
+    let start = all.len();
     mentions(text, |mention| all.push(hash(mention)));
-    all
+    start..all.len()
 }
 
-/// What the arguments of a call mention, each once.
-#[derive(Debug, Default)]
-pub struct Mentioned {
-    pub hashes: Vec<u64>,
-    /// A line each: no mention has a line end in it.
-    names: String,
-}
-
-impl Mentioned {
-    /// Names of arguments are no mentions. O(length).
-    pub fn by(arguments: &Value) -> Self {
-        let mut all = Self::default();
-        for (hash, mention) in mentioned(arguments) {
-            all.hashes.push(hash);
-            all.names.push_str(mention);
-            all.names.push('\n');
-        }
-        all
-    }
-
-    /// The mention that is at `at` among the hashes. O(mentions).
-    pub fn name(&self, at: usize) -> &str {
-        self.names.lines().nth(at).unwrap_or_default()
-    }
-}
-
-fn mentioned(arguments: &Value) -> Vec<(u64, &str)> {
+/// What the arguments of a call mention, each once, with its hash. Their names are no mentions. O(length).
+pub fn mentioned(arguments: &Value) -> Vec<(u64, &str)> {
     let (mut known, mut all) = (ByHash::<()>::default(), Vec::new());
     let mut open = vec![arguments];
     while let Some(value) = open.pop() {
@@ -88,18 +64,19 @@ mod tests {
     #[test]
     fn arguments_mention_what_they_name_once() {
         let arguments = serde_json::json!({ "file_path": "/src/a.rs", "edits": [{ "newText": "let 24-bit = getFgAnsi(getFgAnsi)" }], "id": "24-bit" });
-        let found = Mentioned::by(&arguments);
-        let mut names: Vec<_> = (0..found.hashes.len()).map(|at| found.name(at)).collect();
-        assert_eq!(found.hashes, names.iter().map(hash).collect::<Vec<_>>());
+        let (hashes, mut names): (Vec<_>, Vec<_>) = mentioned(&arguments).into_iter().unzip();
+        assert_eq!(hashes, names.iter().map(hash).collect::<Vec<_>>());
         names.sort_unstable();
         assert_eq!(names, ["/src/a.rs", "24-bit", "getFgAnsi"]);
     }
 
     #[test]
     fn the_last_entry_counts() {
-        let mut seen = LastSeen::default();
-        seen.see(&hashes("getFgAnsi and getBgAnsi"), 3);
-        seen.see(&hashes("getFgAnsi"), 7);
+        let (mut seen, mut all) = (LastSeen::default(), Vec::new());
+        for (text, entry) in [("getFgAnsi and getBgAnsi", 3), ("getFgAnsi", 7)] {
+            let range = hashes(text, &mut all);
+            seen.see(all.get(range).unwrap_or_default(), entry);
+        }
         assert_eq!(["getFgAnsi", "getBgAnsi", "getNone"].map(|word| seen.last(hash(word))), [Some(7), Some(3), None]);
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use keepspan::{Episode, Limits, NewSpan, Tombstone, store::MemoryStore};
-use keepspan_sessions::{Compaction, CompactionKind};
+use keepspan_sessions::{Compaction, CompactionKind, Entry};
 
 use super::{
     mentions::{ByHash, hash, mentions},
@@ -55,14 +55,14 @@ enum Who {
 
 impl Context {
     /// Takes an entry in.
-    pub fn enter(&mut self, entry: usize, tokens: u64, span: NewSpan, answers: Option<Arc<str>>, bytes: usize) {
-        self.bytes = self.bytes.saturating_add(bytes);
+    pub fn enter(&mut self, entry: usize, tokens: u64, told: &Entry) {
+        self.bytes = self.bytes.saturating_add(told.text.len());
         if self.bytes > MOST_BYTES && !self.incomplete {
             self.incomplete = true;
             self.live.iter_mut().for_each(|live| live.span = None);
         }
-        let span = (!self.incomplete).then_some(span);
-        self.live.push(Live { entry, tokens, span, answers, cleared: false });
+        let span = (!self.incomplete).then(|| told.span.clone());
+        self.live.push(Live { entry, tokens, span, answers: told.answers.clone(), cleared: false });
     }
 
     /// A compaction of the session's own; what became of it, in words.

@@ -56,15 +56,15 @@ impl<'a> Replay<'a> {
         Self { settings, store, kept, names, current: None, done: Vec::new() }
     }
 
-    /// Takes a step in.
+    /// Takes a step in, with the hashes of all mentions.
     ///
     /// # Errors
     /// When the window or the store fails.
-    pub fn step(&mut self, step: Ready) -> Result<(), Failure> {
+    pub fn step(&mut self, step: &Ready, hashes: &[u64]) -> Result<(), Failure> {
         match (step, &mut self.current) {
-            (Ready::Begins(begun), _) => self.begin(&begun),
-            (Ready::Entry(told), Some(running)) => running.entry(*told),
-            (Ready::Compacted(compaction), Some(running)) => running.compacted(&compaction),
+            (Ready::Begins(begun), _) => self.begin(begun),
+            (Ready::Entry(told), Some(running)) => running.entry(told, hashes),
+            (Ready::Compacted(compaction), Some(running)) => running.compacted(compaction),
             _ => Ok(()),
         }
     }

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fs::File,
-    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    io::{self, Seek as _, SeekFrom, Write as _},
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -13,18 +13,23 @@ use keepspan::{
     store::{Batch, MemoryStore, Store, StoreError},
 };
 
+use crate::report::story::number;
+
 /// Nothing of it outlives the process, so nothing is synced. It is one replay's own, and seals nothing.
 pub struct Scratch {
     rest: MemoryStore,
+    file: File,
     texts: Mutex<Texts>,
 }
 
+#[derive(Default)]
 struct Texts {
-    file: File,
     end: u64,
-    /// Where each text begins, and its length.
-    places: HashMap<Digest, (u64, usize)>,
+    places: HashMap<Digest, Place>,
 }
+
+/// Where a text begins, and its length.
+type Place = (u64, usize);
 
 impl Scratch {
     /// Opens a file without a name in the system's folder for temporary ones.
@@ -32,35 +37,59 @@ impl Scratch {
     /// # Errors
     /// When there can be none.
     pub fn new() -> io::Result<Self> {
-        let texts = Texts { file: tempfile::tempfile()?, end: 0, places: HashMap::new() };
-        Ok(Self { rest: MemoryStore::new(), texts: Mutex::new(texts) })
+        Ok(Self { rest: MemoryStore::new(), file: tempfile::tempfile()?, texts: Mutex::default() })
     }
 
     fn texts(&self) -> MutexGuard<'_, Texts> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Texts {
-    fn put(&mut self, batch: &Batch) -> io::Result<()> {
-        let (mut written, mut places) = (Vec::new(), Vec::new());
-        for blob in batch.blobs().iter().filter(|blob| !self.places.contains_key(blob.digest())) {
-            let at = self.end.saturating_add(crate::report::story::number(written.len()));
+    fn put(&self, batch: &Batch) -> io::Result<()> {
+        let (mut texts, mut file) = (self.texts(), &self.file);
+        let length = batch.blobs().iter().map(|blob| blob.bytes().len()).sum();
+        let (mut written, mut places) = (Vec::with_capacity(length), Vec::with_capacity(batch.blobs().len()));
+        for blob in batch.blobs().iter().filter(|blob| !texts.places.contains_key(blob.digest())) {
+            let at = texts.end.saturating_add(number(written.len()));
             places.push((*blob.digest(), (at, blob.bytes().len())));
             written.extend_from_slice(blob.bytes());
         }
-        self.file.seek(SeekFrom::Start(self.end))?;
-        self.file.write_all(&written)?;
-        self.end = self.end.saturating_add(crate::report::story::number(written.len()));
-        self.places.extend(places);
+        file.seek(SeekFrom::Start(texts.end))?;
+        file.write_all(&written)?;
+        texts.end = texts.end.saturating_add(number(written.len()));
+        texts.places.extend(places);
         Ok(())
     }
 
-    fn get(&mut self, (at, length): (u64, usize)) -> io::Result<Vec<u8>> {
+    fn text(&self, (at, length): Place) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
-        self.file.seek(SeekFrom::Start(at))?;
-        self.file.read_exact(&mut bytes)?;
+        // Two threads bring texts back: where the system can, neither waits for the other.
+        #[cfg(unix)]
+        std::os::unix::fs::FileExt::read_exact_at(&self.file, &mut bytes, at)?;
+        #[cfg(not(unix))]
+        {
+            let (_alone, mut file) = (self.texts(), &self.file);
+            file.seek(SeekFrom::Start(at))?;
+            io::Read::read_exact(&mut file, &mut bytes)?;
+        }
         Ok(bytes)
+    }
+
+    /// The texts that follow each other from the first place on, as what was committed together does: in one read.
+    fn run(&self, places: &[Place], texts: &mut Vec<Vec<u8>>) -> io::Result<()> {
+        let [(at, length), others @ ..] = places else { return Ok(()) };
+        let all = others.iter().fold(*length, |all, (_, length)| all.saturating_add(*length));
+        let bytes = self.text((*at, all))?;
+        if others.is_empty() {
+            texts.push(bytes);
+            return Ok(());
+        }
+        let mut rest = bytes.as_slice();
+        for (_, length) in places {
+            let (text, after) = rest.split_at_checked(*length).unwrap_or((rest, &[]));
+            texts.push(text.to_vec());
+            rest = after;
+        }
+        Ok(())
     }
 }
 
@@ -72,13 +101,24 @@ impl Store for Scratch {
     fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
         let rest = Batch::new(batch.episode().clone(), batch.expected(), Vec::new(), batch.records().to_vec());
         self.rest.commit(&rest.claiming(batch.claims().to_vec()))?;
-        if batch.blobs().is_empty() { Ok(()) } else { self.texts().put(batch).map_err(failed) }
+        if batch.blobs().is_empty() { Ok(()) } else { self.put(batch).map_err(failed) }
     }
 
     fn get(&self, digest: &Digest) -> Result<Vec<u8>, StoreError> {
-        let mut texts = self.texts();
-        let place = *texts.places.get(digest).ok_or(StoreError::Missing { digest: *digest })?;
-        texts.get(place).map_err(failed)
+        self.get_many(&[*digest]).map(|mut texts| texts.pop().unwrap_or_default())
+    }
+
+    fn get_many(&self, digests: &[Digest]) -> Result<Vec<Vec<u8>>, StoreError> {
+        let places = {
+            let texts = self.texts();
+            let place = |digest| texts.places.get(digest).copied().ok_or(StoreError::Missing { digest: *digest });
+            digests.iter().map(place).collect::<Result<Vec<_>, _>>()?
+        };
+        let mut texts = Vec::with_capacity(places.len());
+        for run in places.chunk_by(|(at, length), (next, _)| at.saturating_add(number(*length)) == *next) {
+            self.run(run, &mut texts).map_err(failed)?;
+        }
+        Ok(texts)
     }
 
     fn read(&self, episode: &EpisodeId, from: u64, most: u64) -> Result<Vec<Vec<u8>>, StoreError> {
@@ -110,6 +150,8 @@ mod tests {
         store.commit(&Batch::new(episode.clone(), 1, vec![Blob::new("three")], vec![vec![2]]))?;
         assert_eq!(store.get_many(&digests)?, [&b"one"[..], b"two, longer", b"one"]);
         assert_eq!(store.get(&Digest::of(b"three"))?, b"three");
+        let apart = [b"three" as &[u8], b"one", b"two, longer", b"three"];
+        assert_eq!(store.get_many(&apart.map(Digest::of))?, apart);
         assert!(matches!(store.get(&Digest::of(b"four")), Err(StoreError::Missing { .. })));
         assert!(matches!(
             store.commit(&Batch::new(episode.clone(), 1, Vec::new(), vec![vec![3]])),

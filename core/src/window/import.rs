@@ -78,7 +78,7 @@ impl<C: ContextState, St> Window<C, St> {
     /// The history of a request in a provider's format: what a model would be sent now, pointers in place. What was imported is
     /// as it was; what a program pushed gets the format's plain messages. Pointers, summaries, rationales and notices of the
     /// library are messages of the user, and what came between a call and its results is shown after them, unless the format
-    /// lets it stand. O(spans of the episode); allocates the result, and a table of the calls.
+    /// lets it stand. O(spans of the episode); allocates the result.
     ///
     /// Calls without a result are rendered as they stand, and no provider takes them: see [`open_calls`](Self::open_calls).
     ///

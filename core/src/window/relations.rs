@@ -67,6 +67,8 @@ pub(crate) struct Exchanges {
     parts: BTreeMap<SpanId, Part>,
     /// The first span of the exchange that a span belongs to, where it is another.
     first: BTreeMap<SpanId, SpanId>,
+    /// The span whose call a result answers, where that is not the first of the exchange.
+    callers: BTreeMap<SpanId, SpanId>,
     /// Calls without a final result, oldest first. Providers use the same id again in a later turn.
     open: Vec<Call>,
     /// Calls that were abandoned and had no late result yet, in the order in which they were.
@@ -161,11 +163,15 @@ impl Exchanges {
 
     fn answered(&mut self, span: SpanId, call: &str, is_final: bool) -> Option<()> {
         if let Some(at) = nearest(&self.open, call) {
-            let first = self.first_of(self.open.get(at)?.span);
+            let caller = self.open.get(at)?.span;
+            let first = self.first_of(caller);
             let exchange = self.join(span, first);
             if is_final {
                 exchange.open = exchange.open.saturating_sub(1);
                 self.open.remove(at);
+                if caller != first {
+                    self.callers.insert(span, caller);
+                }
             }
             return Some(());
         }
@@ -226,6 +232,17 @@ impl Exchanges {
             Part::Lost(..) => Some(ResultState::Lost),
             Part::Orphan(_) => Some(ResultState::Orphan),
             Part::None | Part::Calls(_) | Part::Turn(_) => None,
+        }
+    }
+
+    /// The call that a final result answers, or whose result it stands for, and the span that made it.
+    pub(crate) fn call_of(&self, span: SpanId) -> Option<(&Arc<str>, SpanId)> {
+        match self.parts.get(&span)? {
+            Part::Answers(call) => {
+                Some((call, self.callers.get(&span).copied().unwrap_or_else(|| self.first_of(span))))
+            }
+            Part::Lost(caller, call) => Some((call, *caller)),
+            _ => None,
         }
     }
 

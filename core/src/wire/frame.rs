@@ -1,6 +1,7 @@
 //! A frame: the JSON around a span's text, kept so that what was imported is rendered as it was.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -232,6 +233,11 @@ fn push(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
 }
 
 /// What was written, as text.
+pub(super) fn as_text(written: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(written).map_or_else(|_| String::from_utf8_lossy(written), Cow::Borrowed)
+}
+
+/// As [`as_text`], of one's own.
 pub(super) fn text(written: Vec<u8>) -> String {
     String::from_utf8(written).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -1,7 +1,7 @@
 //! The content of messages: text, a list of blocks, one block, or nothing. Providers and agents spell the same few blocks in
 //! their own ways; all of them are here, with every field optional.
 
-use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use serde::{
     Deserialize, Deserializer,
@@ -15,25 +15,60 @@ use crate::{
     step::Place,
 };
 
-/// A string, borrowed where it has no escapes.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+/// A string, borrowed where it has no escapes; with them, it is made once.
+#[derive(Clone, Debug)]
+pub(crate) enum Text<'a> {
+    Borrowed(&'a str),
+    Owned(Arc<str>),
+}
+
+impl Default for Text<'_> {
+    fn default() -> Self {
+        Self::Borrowed("")
+    }
+}
 
 impl Deref for Text<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
-        &self.0
+        match self {
+            Self::Borrowed(text) => text,
+            Self::Owned(text) => text,
+        }
     }
 }
 
 impl From<Text<'_>> for Arc<str> {
     fn from(text: Text<'_>) -> Self {
-        match text.0 {
-            Cow::Borrowed(text) => text.into(),
-            Cow::Owned(text) => text.into(),
+        match text {
+            Text::Borrowed(text) => text.into(),
+            Text::Owned(text) => text,
         }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Text<'de>, E> {
+        Ok(Text::Borrowed(text))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Text<'de>, E> {
+        Ok(Text::Owned(text.into()))
     }
 }
 
@@ -74,11 +109,11 @@ impl<'de: 'a, 'a> Visitor<'de> for ContentVisitor<'a> {
     }
 
     fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Content<'a>, E> {
-        Ok(Content::Text(Text(Cow::Borrowed(text))))
+        Ok(Content::Text(Text::Borrowed(text)))
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Content<'a>, E> {
-        Ok(Content::Text(Text(Cow::Owned(text.into()))))
+        Ok(Content::Text(Text::Owned(text.into())))
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<Content<'a>, E> {
@@ -106,7 +141,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for StringOrBlock<'a> {
         let content = deserializer.deserialize_any(ContentVisitor(std::marker::PhantomData))?;
         match content {
             Content::Text(text) => {
-                Ok(Self(Block { kind: Text(Cow::Borrowed("text")), text: Some(text), ..Block::default() }))
+                Ok(Self(Block { kind: Text::Borrowed("text"), text: Some(text), ..Block::default() }))
             }
             Content::Blocks(blocks) => Ok(Self(blocks.into_iter().next().unwrap_or_default())),
             Content::Nothing => Ok(Self(Block::default())),
@@ -208,11 +243,9 @@ impl<'a> Block<'a> {
 
 /// Arguments as a call has them: JSON, or the text of a string, which mostly is JSON again.
 pub(crate) fn arguments(raw: Option<&RawValue>) -> Arc<str> {
-    let Some(raw) = raw else { return "{}".into() };
-    match serde_json::from_str::<Text<'_>>(raw.get()) {
-        Ok(text) => text.into(),
-        Err(_) => json(raw.get()),
-    }
+    let Some(raw) = raw.map(RawValue::get) else { return "{}".into() };
+    let text = raw.starts_with('"').then(|| serde_json::from_str::<Text<'_>>(raw));
+    text.and_then(Result::ok).map_or_else(|| json(raw), Arc::from)
 }
 
 /// JSON as it is sent: without the white space of a file that was written for people.

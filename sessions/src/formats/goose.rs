@@ -146,7 +146,7 @@ fn call(block: Block<'_>, record: Record<'_>) -> Result<NewCall, Fault> {
     match (outer.value, outer.error) {
         (Some(value), _) => {
             let call: Call<'_> = parse(value.get(), "the `toolCall` of a `toolRequest`", record.place)?;
-            Ok(NewCall::new(id, &*call.name.0, arguments(call.arguments)))
+            Ok(NewCall::new(id, call.name, arguments(call.arguments)))
         }
         // goose could not read what the model asked for.
         (None, Some(error)) => Ok(NewCall::new(id, "unknown", error)),

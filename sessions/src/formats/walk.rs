@@ -56,13 +56,13 @@ pub(crate) fn each(
 
 /// The name of a conversation, as far as its record was walked: files put it before the messages or after them.
 #[derive(Default)]
-pub(crate) struct Name(Option<String>);
+pub(crate) struct Name(Option<Arc<str>>);
 
 impl Name {
     /// A text or number that names it; null does not.
     pub(crate) fn is(&mut self, name: Record<'_>) {
         match serde_json::from_str::<Text<'_>>(name.text) {
-            Ok(text) => self.0 = Some(text.0.into_owned()),
+            Ok(text) => self.0 = Some(text.into()),
             Err(_) if name.text == "null" => {}
             Err(_) => self.0 = Some(name.text.into()),
         }

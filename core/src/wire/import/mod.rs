@@ -79,8 +79,11 @@ pub struct Reading {
     waiting: Vec<Waiting>,
     /// The names of the calls of earlier turns that were looked into: each is read once, not for each of its results.
     named: HashMap<Made, HashMap<Arc<str>, Arc<str>>>,
-    /// Most frames are the same.
-    frames: HashSet<Arc<str>>,
+    /// Frames, names and labels: most are the same.
+    kept: HashSet<Arc<str>>,
+    /// What is being written.
+    frame: Vec<u8>,
+    json: Vec<u8>,
     pub(super) elsewhere: Option<&'static str>,
 }
 
@@ -139,7 +142,9 @@ impl Reading {
             read: Vec::new(),
             waiting,
             named: HashMap::new(),
-            frames: HashSet::new(),
+            kept: HashSet::new(),
+            frame: Vec::new(),
+            json: Vec::new(),
             elsewhere: None,
         }
     }
@@ -186,9 +191,9 @@ impl Reading {
 
     /// Takes a span in, in its frame.
     fn take(&mut self, at: At<'_>, said: Said<'_>, files: Files, new: impl FnOnce(Content) -> NewSpan) {
-        let (content, frame, json) = self.framed(at, said);
+        let (content, json) = self.framed(at, said);
+        let frame = kept(&mut self.kept, &frame::as_text(&self.frame));
         let media = json.filter(|_| files == Files::Counted).and_then(Media::of);
-        let frame = self.kept(frame);
         let span = new(content).framed(Wire { frame, opaque: false }, media);
         self.read.push(Read { index: self.index, span, opaque: false, orphan: false });
     }
@@ -207,55 +212,50 @@ impl Reading {
         }
     }
 
-    /// The text, its frame, and the JSON that the text is, if it is.
-    fn framed<'v>(&self, at: At<'v>, said: Said<'v>) -> (Content, Vec<u8>, Option<&'v Value>) {
-        let mut start = Vec::with_capacity(64);
-        start.extend_from_slice(self.letter.encode_utf8(&mut [0; 4]).as_bytes());
-        start.extend_from_slice(at.mark.as_bytes());
+    /// The text, and the JSON that it is, if it is; its frame is written.
+    fn framed<'v>(&mut self, at: At<'v>, said: Said<'v>) -> (Content, Option<&'v Value>) {
+        let frame = &mut self.frame;
+        frame.clear();
+        frame.extend_from_slice(self.letter.encode_utf8(&mut [0; 4]).as_bytes());
+        frame.extend_from_slice(at.mark.as_bytes());
         if let Some(message) = at.block {
             if let Some((message, list)) = message {
-                frame::write(message, &[(list, BLOCKS)], &mut start);
+                frame::write(message, &[(list, BLOCKS)], frame);
             }
-            start.extend_from_slice(BLOCK.as_bytes());
+            frame.extend_from_slice(BLOCK.as_bytes());
         }
-        let begun = start.len();
-        let around = |hole, mark| {
+        let begun = frame.len();
+        let mut around = |hole, mark| {
             if !frame::is_plain(at.value, hole) {
-                return None;
+                return false;
             }
-            let mut frame = start.clone();
-            frame::write(at.value, &[(hole, mark)], &mut frame);
-            (frame.len().saturating_sub(begun) <= LONGEST).then_some(frame)
+            frame::write(at.value, &[(hole, mark)], frame);
+            let fits = frame.len().saturating_sub(begun) <= LONGEST;
+            if !fits {
+                frame.truncate(begun);
+            }
+            fits
         };
         match said {
             Said::Text(hole) => {
                 if let Some(text) = hole.as_str().filter(|text| !text.is_empty())
-                    && let Some(frame) = around(hole, TEXT)
+                    && around(hole, TEXT)
                 {
-                    return (text.into(), frame, None);
+                    return (text.into(), None);
                 }
             }
-            Said::Json(hole) => {
-                if let Some(frame) = around(hole, JSON) {
-                    return (json(hole), frame, Some(hole));
-                }
-            }
-            Said::Whole => {}
+            Said::Json(hole) if around(hole, JSON) => return (self.json(hole), Some(hole)),
+            _ => {}
         }
-        start.extend_from_slice(JSON.as_bytes());
-        (json(at.value), start, Some(at.value))
+        frame.extend_from_slice(JSON.as_bytes());
+        (self.json(at.value), Some(at.value))
     }
 
-    fn kept(&mut self, frame: Vec<u8>) -> Arc<str> {
-        let frame = frame::text(frame);
-        match self.frames.get(frame.as_str()) {
-            Some(kept) => kept.clone(),
-            None => {
-                let frame: Arc<str> = frame.into();
-                self.frames.insert(frame.clone());
-                frame
-            }
-        }
+    /// JSON as its text.
+    fn json(&mut self, value: &Value) -> Content {
+        self.json.clear();
+        frame::write(value, &[], &mut self.json);
+        frame::as_text(&self.json).as_ref().into()
     }
 
     /// A message whose content is a text or a list of blocks; `block` reads one of those.
@@ -283,18 +283,18 @@ impl Reading {
 
     /// A model's message, which is one span; its calls wait from here on.
     fn model(&mut self, message: &Value, said: Said<'_>, files: Files, seal: bool, turn: Option<&'static str>) {
-        let (mut ids, mut waiting, made) = (Vec::new(), Vec::new(), Made::At(self.index));
+        let (mut ids, made) = (Vec::new(), Made::At(self.index));
         (self.calls)(message, &mut |id, name| {
-            let id: Arc<str> = id.into();
+            let (id, name): (Arc<str>, _) = (id.into(), kept(&mut self.kept, name));
             ids.push(id.clone());
-            waiting.push(Waiting { id, name: Some(name.into()), made, turn: None });
+            self.waiting.push(Waiting { id, name: Some(name), made, turn: None });
         });
-        self.waiting.append(&mut waiting);
+        let label = turn.map(|label| kept(&mut self.kept, label));
         let said = if ids.is_empty() && !seal { said } else { Said::Whole };
         self.take(At::element(message), said, files, |content| {
             let span = NewSpan::model(content).calls(ids);
             let span = if seal { span.sealed() } else { span };
-            match turn {
+            match label {
                 Some(label) => span.turn(label),
                 None => span,
             }
@@ -304,16 +304,17 @@ impl Reading {
     /// The result of a call before it that has this id and no result; an orphan where there is none.
     fn result(&mut self, at: At<'_>, said: Said<'_>, id: &str, name: Option<&str>, failed: bool) {
         let called = self.first_of_newest(|reading, at| reading.waiting.get(at).is_some_and(|call| *call.id == *id));
-        let orphan = called.is_none();
         let told = called.and_then(|at| self.name_of(at));
-        if let Some(at) = called {
-            self.waiting.remove(at);
-        }
-        let name = told.or_else(|| name.map(Into::into)).unwrap_or_else(|| "unknown".into());
+        let call = called.map(|at| self.waiting.remove(at).id);
+        let orphan = call.is_none();
+        let name = told.unwrap_or_else(|| kept(&mut self.kept, name.unwrap_or("unknown")));
         self.take(at, said, Files::Counted, |content| {
             let span = NewSpan::tool(name, content);
             let span = if failed { span.failed() } else { span };
-            if orphan { span.orphan(id) } else { span.answers(id) }
+            match call {
+                Some(id) => span.answers(id),
+                None => span.orphan(id),
+            }
         });
         if let Some(read) = self.read.last_mut() {
             read.orphan = orphan;
@@ -367,11 +368,14 @@ fn names(turn: &Content, calls: Calls) -> HashMap<Arc<str>, Arc<str>> {
     names
 }
 
-/// JSON as its text.
-fn json(value: &Value) -> Content {
-    let mut written = Vec::new();
-    frame::write(value, &[], &mut written);
-    frame::text(written).into()
+/// The one copy of a text.
+fn kept(all: &mut HashSet<Arc<str>>, text: &str) -> Arc<str> {
+    if let Some(kept) = all.get(text) {
+        return kept.clone();
+    }
+    let text: Arc<str> = text.into();
+    all.insert(text.clone());
+    text
 }
 
 /// A field that is a text.

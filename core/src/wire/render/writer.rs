@@ -1,10 +1,6 @@
 //! The writer: one walk over what a window shows, into one buffer.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, VecDeque},
-    ops::Range,
-};
+use std::{borrow::Cow, collections::VecDeque, ops::Range};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -15,7 +11,6 @@ use super::{
 };
 use crate::{
     Content, ResultState, Role, Shown, SpanId,
-    span::Part,
     window::{candidates::Class, contents::Contents, table::Entry},
     wire::{
         RenderError,
@@ -36,8 +31,6 @@ pub(crate) fn write(contents: &Contents, shape: &'static Shape) -> Result<Render
 struct Writer<'c> {
     contents: &'c Contents,
     shape: &'static Shape,
-    /// The resident spans that make calls, by the first span of their exchange and the call.
-    callers: HashMap<(SpanId, &'c str), SpanId>,
     out: Vec<u8>,
     elements: usize,
     /// The message whose blocks go on.
@@ -79,19 +72,9 @@ impl<'c> Writer<'c> {
         out.extend_from_slice(b"{\"");
         out.extend_from_slice(shape.list.as_bytes());
         out.extend_from_slice(b"\":[");
-        let exchanges = &contents.exchanges;
-        let resident = |span: &SpanId| contents.table.get(*span).is_some_and(Entry::is_resident);
-        let mut callers = HashMap::new();
-        for span in exchanges.spans().filter(resident) {
-            let calls = exchanges.part(span).map(Part::calls).unwrap_or_default();
-            for call in calls {
-                callers.entry((exchanges.first_of(span), &**call)).or_insert(span);
-            }
-        }
         Self {
             contents,
             shape,
-            callers,
             out,
             elements: 0,
             open: None,
@@ -182,10 +165,8 @@ impl<'c> Writer<'c> {
 
     /// The call that a span answers, and the resident span that made it.
     fn call_of(&self, span: SpanId) -> Option<(&'c str, &'c Entry)> {
-        let exchanges = &self.contents.exchanges;
-        let (Part::Answers(call) | Part::Lost(_, call)) = exchanges.part(span)? else { return None };
-        let turn = self.callers.get(&(exchanges.first_of(span), &**call)).filter(|turn| **turn < span)?;
-        Some((call, self.contents.table.get(*turn)?))
+        let (call, turn) = self.contents.exchanges.call_of(span)?;
+        Some((call, self.contents.table.get(turn).filter(|turn| turn.is_resident())?))
     }
 
     fn write(&mut self, shown: Shown) -> Result<(), RenderError> {
