@@ -65,10 +65,12 @@ BEGIN
     IF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    IF EXISTS (SELECT FROM (SELECT pg_catalog.unnest(lane_numbers) UNION ALL SELECT pg_catalog.unnest(policy_numbers)
-                            UNION ALL SELECT pg_catalog.unnest(numbers)) AS said (number)
-               WHERE said.number NOT BETWEEN expected AND expected + pg_catalog.cardinality(records) - 1) THEN
-        RAISE EXCEPTION 'rows of other records' USING ERRCODE = 'KS005';
+    IF pg_catalog.cardinality(lane_numbers) + pg_catalog.cardinality(policy_numbers) + pg_catalog.cardinality(numbers) > 0 THEN
+        IF EXISTS (SELECT FROM (SELECT pg_catalog.unnest(lane_numbers) UNION ALL SELECT pg_catalog.unnest(policy_numbers)
+                                UNION ALL SELECT pg_catalog.unnest(numbers)) AS said (number)
+                   WHERE said.number NOT BETWEEN expected AND expected + pg_catalog.cardinality(records) - 1) THEN
+            RAISE EXCEPTION 'rows of other records' USING ERRCODE = 'KS005';
+        END IF;
     END IF;
     SELECT coalesce(max(number) + 1, 0) INTO found_length FROM log WHERE episode = of;
     IF found_length = expected THEN
