@@ -77,6 +77,13 @@ states! {
         #[invariant] notes,
         #[derived] recap,
     }
+    Instructed {
+        #[instruction] schema,
+        #[constraint(pinned)] limits,
+        #[evictable(otherwise)] work,
+        #[evictable] notes,
+        #[derived] recap,
+    }
     OtherKind {
         #[invariant] schema,
         #[constraint(pinned)] limits,
@@ -307,6 +314,27 @@ fn pointers_name_what_became_protected() -> Checked {
     drop(window);
     let window = resume::<Strengthened>(&store, None)?;
     assert_eq!(window.utilization(), lines(&window).iter().map(|line| line.len() as u64).sum::<u64>());
+    Ok(())
+}
+
+/// R8: an instruction never leaves, and what left before it was one is named all the same.
+#[test]
+fn pointers_name_what_became_an_instruction() -> Checked {
+    let store = memory();
+    let mut window = Window::<Before, _>::open_with(store.clone(), Episode::new("e", "p"), OneByteAToken)?;
+    let work = [window.lanes().work.push("w")?, window.lanes().work.push("w")?];
+    let schema = [window.lanes().schema.push("users.id BIGINT")?, window.lanes().schema.push("orders.id BIGINT")?];
+    let lanes = window.lanes().externalize().wait()?;
+    lanes.work.evict(work).wait()?;
+    lanes.schema.evict(schema).wait()?;
+    drop(lanes);
+    let before = lines(&window);
+    assert!(before.len() == 1 && before[0].ends_with("; schema s3 s4; recall any of them by id]"), "{before:?}");
+    drop(window);
+    let mut window = resume::<Instructed>(&store, Some(because()?))?;
+    assert_eq!(lines(&window), before);
+    assert_eq!(window.lanes().schema.evicted(), schema);
+    assert_eq!(window.lanes().schema.restore(schema[0]).wait()?, &schema[..1]);
     Ok(())
 }
 
