@@ -365,6 +365,21 @@ fn small_protected_neighbours_leave_under_pointers_that_name_them() -> Outcome {
     Ok(())
 }
 
+/// R14: what takes less than its name in a pointer leaves last, and not at all where that would take more.
+#[test]
+fn what_its_name_outweighs_leaves_last() -> Outcome {
+    for (name, run) in STRATEGIES {
+        let mut window = window(memory(), limits(1_000, 900))?;
+        for n in 0..264 {
+            window.lanes().schema.push(if n < 64 { "s".repeat(90) } else { "no".to_owned() })?;
+        }
+        let report = report(run(&mut window)?)?;
+        assert!(report.pass().after <= 1_000 && rendered(&window) == report.pass().after, "{name}");
+        assert!(report.tombstones().iter().all(|gone| gone.tokens() == 90), "{name}");
+    }
+    Ok(())
+}
+
 /// R14 and R16: the pointer to an exchange names its protected parts, and can take more than it does.
 #[test]
 fn an_exchange_no_larger_than_its_pointer_stays() -> Outcome {
