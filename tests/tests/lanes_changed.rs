@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use keepspan::{
-    ContextState, Episode, EpisodeId, Finish, LaneChange, Message, Migration, ModelAnswer, NewSpan, OneByteAToken,
-    ResumeError, SpanId, Spans, SummaryText, Window,
+    Certainty, ContextState, CounterError, Episode, EpisodeId, Finish, LaneChange, Message, Migration, ModelAnswer,
+    NewSpan, OneByteAToken, ResumeError, SpanId, Spans, SummaryText, TokenCount, TokenCounter, Window,
     audit::{self, Happening, History},
     store::{Batch, Blob, MemoryStore, Store as _},
 };
@@ -346,19 +346,49 @@ fn a_line_that_changed_breaks_the_seals_after_it() -> Checked {
     let ids = [window.lanes().notes.push("one")?, window.lanes().notes.push("two")?];
     window.lanes().externalize().wait()?.notes.evict(ids).wait()?;
     window.lanes().work.push(NewSpan::model("signed").sealed())?;
-    drop(window.lanes().externalize().wait()?);
-    let intact = |messages: Vec<Message>| messages.last().and_then(Message::seal_intact);
+    // What changes after it is nothing to it.
+    let ids = [window.lanes().notes.push("three")?, window.lanes().notes.push("four")?];
+    window.lanes().externalize().wait()?.notes.evict(ids).wait()?;
+    let intact = |messages: Vec<Message>| messages.iter().find_map(Message::seal_intact);
     assert_eq!(intact(window.render()), Some(true));
     drop(window);
     let copy = || -> Checked<Arc<MemoryStore>> {
         let copy = memory();
         let records = store.read(&id(), 0, u64::MAX)?;
-        let blobs = ["one", "two", "signed"].map(Blob::new).to_vec();
+        let blobs = ["one", "two", "signed", "three", "four"].map(Blob::new).to_vec();
         copy.commit(&Batch::new(id(), 0, blobs, records))?;
         Ok(copy)
     };
     assert_eq!(intact(resume::<Added>(&copy()?, Some(because()?))?.render()), Some(true));
     assert_eq!(intact(resume::<Strengthened>(&copy()?, Some(because()?))?.render()), Some(false));
+    Ok(())
+}
+
+/// An estimate for pointers that name what is in `notes`.
+struct Unsure;
+
+impl TokenCounter for Unsure {
+    fn text(&self, text: &str) -> Result<TokenCount, CounterError> {
+        let count = OneByteAToken.text(text)?;
+        Ok(if text.contains("; notes ") { TokenCount::estimate(count.tokens()) } else { count })
+    }
+}
+
+/// R25: what is counted again can be less certain.
+#[test]
+fn a_window_is_as_certain_as_the_lines_that_were_counted_again() -> Checked {
+    let store = memory();
+    let mut window = Window::<Before, _>::open_with(store.clone(), Episode::new("e", "p"), Unsure)?;
+    let ids = [window.lanes().notes.push("one")?, window.lanes().notes.push("two")?];
+    window.lanes().externalize().wait()?.notes.evict(ids).wait()?;
+    assert_eq!(window.certainty(), Certainty::UpperBound);
+    drop(window);
+    for migration in [Some(because()?), None] {
+        let episode = Episode::new("e", "p");
+        let episode = if let Some(migration) = migration { episode.migrate(migration) } else { episode };
+        let window = Window::<Strengthened, _>::resume_with(store.clone(), episode, Unsure)?;
+        assert_eq!(window.certainty(), Certainty::Estimate);
+    }
     Ok(())
 }
 

@@ -227,7 +227,7 @@ impl Contents {
         }
         let Reached { units: taken, priced } = reached;
         match priced.after {
-            after if after > limit => Err(self.unfittable(after, limit, &units)),
+            after if after > limit => Err(self.unfittable(after, limit, units.get(..taken).unwrap_or_default())),
             after => Ok(Some(priced).filter(|_| taken > 0 && after < before)),
         }
     }
