@@ -8,7 +8,7 @@ use std::sync::{
 
 use keepspan::{
     AbandonError, Abandonment, ContextState, Digest, DiscardError, Episode, EpisodeId, EvictError, FallBackError,
-    FellBack, Finish, Limits, Migration, ModelAnswer, Mutation, NewSpan, OldestFirst, OneByteAToken, OpenError,
+    FellBack, Finish, Limits, Migration, ModelAnswer, Mutation, NewSpan, Offer, OldestFirst, OneByteAToken, OpenError,
     PushError, Recovered, RedactError, Refused, ResultState, ResumeError, Role, SelectionError, Shown, SpanId, Spans,
     SummarizeError, SummaryText, SupersededReads, Window,
     audit::{Happening, History},
@@ -358,6 +358,23 @@ fn a_result_belongs_to_the_nearest_call_without_one() -> Checked {
 
 /// B051: seven parallel results, each under the role of the user, were counted as seven turns, and a cut fell among them. They
 /// may come in any order.
+/// R11, R16: neighbours in an exchange share a pointer, and parts in two places have two: it is offered where it takes more.
+#[test]
+fn an_exchange_is_offered_where_it_outweighs_its_pointers() -> Checked {
+    let mut window = window()?;
+    let large = push(&mut window, "w".repeat(5_000))?;
+    let part = |tokens: usize| "p".repeat(tokens);
+    let together = push(&mut window, NewSpan::model(part(20)).calls(["a", "b"]))?;
+    push(&mut window, result(part(70)).answers("a"))?;
+    push(&mut window, result(part(70)).answers("b"))?;
+    push(&mut window, NewSpan::model(part(20)).calls(["c"]))?;
+    window.lanes().rules.push("between")?;
+    push(&mut window, result(part(140)).answers("c"))?;
+    let pass = window.lanes().externalize().wait()?.admit().map_err(|refusal| refusal.to_string())?;
+    assert_eq!(pass.index().offers().iter().map(Offer::span).collect::<Vec<_>>(), [large, together]);
+    Ok(())
+}
+
 #[test]
 fn seven_parallel_results_are_one_exchange_whatever_their_role_and_order() -> Checked {
     let ids: Vec<_> = (0..7).map(|n| format!("c{n}")).collect();

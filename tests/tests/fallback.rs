@@ -1,9 +1,9 @@
 //! Without a model: each strategy frees as much as is needed, in the fixed order, or says why it cannot (rule R14).
 
 use keepspan::{
-    Accounting, CommitError, Content, CounterError, Episode, EpisodeId, FallBackError, Fallback, FellBack,
-    FixedTemplate, LargestToolOutput, Limits, NewSpan, OldestFirst, OneByteAToken, PruneEvent, Report, Shown, SpanId,
-    SupersededReads, TokenCount, TokenCounter, Window,
+    Accounting, CommitError, Content, CounterError, Episode, EpisodeId, FallBackError, Fallback, FellBack, Finish,
+    FixedTemplate, LargestToolOutput, Limits, ModelAnswer, NewSpan, OldestFirst, OneByteAToken, PruneEvent, Report,
+    Shown, SpanId, SupersededReads, TokenCount, TokenCounter, Window,
     audit::History,
     gate::Held,
     store::{MemoryStore, Store as _},
@@ -365,6 +365,86 @@ fn small_protected_neighbours_leave_under_pointers_that_name_them() -> Outcome {
     Ok(())
 }
 
+/// R14: what takes less than its name in a pointer leaves last, and not at all where that would take more.
+#[test]
+fn what_its_name_outweighs_leaves_last() -> Outcome {
+    for (name, run) in STRATEGIES {
+        let filled = |limit| -> Result<_, Box<dyn std::error::Error>> {
+            let mut window = window(memory(), limits(limit, 500))?;
+            for n in 0..264 {
+                window.lanes().schema.push(if n < 64 { "s".repeat(90) } else { "no".to_owned() })?;
+            }
+            Ok(window)
+        };
+        let refused = run(&mut filled(600)?).err().ok_or("it cannot fit")?;
+        let Some(FallBackError::Unfittable { needed, held: Held { small: 400, .. }, .. }) = refused.downcast_ref()
+        else {
+            return Err(refused);
+        };
+        let mut window = filled(*needed)?;
+        let report = report(run(&mut window)?)?;
+        assert_eq!((report.pass().after, rendered(&window)), (*needed, *needed), "{name}");
+        assert!(report.tombstones().iter().all(|gone| gone.tokens() == 90), "{name}");
+    }
+    Ok(())
+}
+
+/// R14: what names usually take is part of the price, and so is a pointer for each 32 of them.
+#[test]
+fn small_neighbours_that_their_names_outweigh_stay() -> Outcome {
+    for (name, run) in STRATEGIES {
+        for (spans, tokens) in [(10, 12), (64, 9)] {
+            let mut window = window(memory(), limits(115, 100))?;
+            for _ in 0..spans {
+                window.lanes().schema.push("s".repeat(tokens))?;
+            }
+            let refused = run(&mut window).err().ok_or("it cannot fit")?;
+            let all = (spans * tokens) as u64;
+            assert!(
+                matches!(refused.downcast_ref(), Some(FallBackError::Unfittable { needed, .. }) if *needed == all),
+                "{name}: {refused}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// R14: a summary shares no pointer, so large neighbours make it no larger.
+#[test]
+fn a_small_summary_beside_large_spans_stays() -> Outcome {
+    let mut window = window(memory(), limits(5_000, 100))?;
+    let lanes = window.lanes();
+    let source = lanes.work.push("s".repeat(200))?;
+    lanes.work.push("w".repeat(200))?;
+    let lanes = lanes.externalize().wait()?;
+    let text = ModelAnswer::new(Finish::Stop, "short").try_into()?;
+    let summary = lanes.work.summarize(source, text, &lanes.recap).wait()?;
+    drop(lanes);
+    let report = report(fall_back::<OldestFirst>(&mut window)?)?;
+    assert_eq!((left(&report), window.lanes().recap.resident()), (vec![id(2)], vec![summary]));
+    Ok(())
+}
+
+/// R14 and R16: neighbours in an exchange share a pointer, and parts in two places have two.
+#[test]
+fn an_exchange_leaves_as_many_pointers_as_it_has_places() -> Outcome {
+    for (name, run) in STRATEGIES {
+        let mut window = window(memory(), limits(5_000, 1_000))?;
+        let lanes = window.lanes();
+        lanes.rules.push("r".repeat(900))?;
+        let together = lanes.work.push(NewSpan::model("c".repeat(20)).calls(["a", "b"]))?;
+        let parts = ["a", "b"].map(|call| lanes.work.push(NewSpan::tool("read", "t".repeat(70)).answers(call)));
+        lanes.rules.push("r")?;
+        lanes.work.push(NewSpan::model("c".repeat(20)).calls(["c"]))?;
+        lanes.rules.push("r")?;
+        lanes.work.push(NewSpan::tool("read", "t".repeat(120)).answers("c"))?;
+        let [a, b] = parts;
+        let report = report(run(&mut window)?)?;
+        assert_eq!(left(&report), [together, a?, b?], "{name}");
+    }
+    Ok(())
+}
+
 /// R14 and R16: the pointer to an exchange names its protected parts, and can take more than it does.
 #[test]
 fn an_exchange_no_larger_than_its_pointer_stays() -> Outcome {
@@ -374,7 +454,7 @@ fn an_exchange_no_larger_than_its_pointer_stays() -> Outcome {
         lanes.rules.push("r".repeat(3_000))?;
         for n in 0..15 {
             lanes.work.push(NewSpan::model("c".repeat(20)).calls([format!("c{n}")]))?;
-            lanes.schema.push(NewSpan::tool("describe_table", "z".repeat(60)).answers(format!("c{n}")))?;
+            lanes.schema.push(NewSpan::tool("describe_table", "z".repeat(80)).answers(format!("c{n}")))?;
             lanes.rules.push("r")?;
         }
         let large = lanes.schema.push(NewSpan::tool("describe_table", "z".repeat(1_500)))?;

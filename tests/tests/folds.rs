@@ -4,8 +4,9 @@
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use keepspan::{
-    Authority, CounterError, Episode, Finish, Limits, Message, ModelAnswer, Mutation, NewSpan, O200k, OldestFirst,
-    OneByteAToken, Permission, Shown, SpanId, TokenCount, TokenCounter, Window, store::MemoryStore,
+    Authority, CounterError, Episode, EpisodeId, FellBack, Finish, Limits, Message, ModelAnswer, Mutation, NewSpan,
+    O200k, OldestFirst, OneByteAToken, Permission, Report, Shown, SpanId, TokenCount, TokenCounter, Window,
+    audit::History, store::MemoryStore, tool::Answer,
 };
 use keepspan_tests::{Agent, FourBytes, Seen, acts::Write, memory};
 use proptest::prelude::*;
@@ -141,7 +142,27 @@ enum Move {
     Summarize(Range<u8>),
     /// Everything that may leave, rationales too.
     FallBack,
+    /// The first of what is offered: so many to pointers, so many to a summary.
+    Pass(usize, usize),
+    /// Of the latest pass or fallback that stands.
+    Undo,
+    /// What an action needs.
+    BringBack,
     Stop,
+}
+
+/// What a program keeps beside its window.
+#[derive(Default)]
+struct Known {
+    reports: Vec<Report>,
+    /// What was shown before each turn of the model.
+    turns: Vec<Vec<String>>,
+    /// Whether something was removed for good, from what was shown then as well.
+    lossy: bool,
+}
+
+fn shown(messages: &[Message]) -> Vec<String> {
+    messages.iter().map(|message| format!("{:?} {:?}", message.shown(), message.content())).collect()
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -154,6 +175,9 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => (0..120_u8).prop_map(Move::Redact),
         1 => (0..120_u8, 1..4_u8).prop_map(|(first, spans)| Move::Summarize(first..first + spans)),
         1 => Just(Move::FallBack),
+        3 => (1..6_usize, 0..4_usize).prop_map(|(evict, summarize)| Move::Pass(evict, summarize)),
+        1 => Just(Move::Undo),
+        1 => Just(Move::BringBack),
         1 => Just(Move::Stop),
     ];
     prop::collection::vec(one, 1..40)
@@ -186,8 +210,14 @@ fn evict_all(window: &mut Windowed, ids: &[SpanId]) -> Outcome {
     Ok(())
 }
 
-fn step(window: &mut Windowed, one: Move, at: usize, resumed: impl Fn() -> Outcome<Windowed>) -> Outcome {
-    let text = |n: u8| format!("{at} {n} {}", "text ".repeat(at * 7 % 40));
+fn step(
+    window: &mut Windowed,
+    one: Move,
+    at: usize,
+    known: &mut Known,
+    resumed: impl Fn() -> Outcome<Windowed>,
+) -> Outcome {
+    let text = |n: u8| format!("{at} {n} {}", "text ".repeat(at * 7 % 40 * (1 + usize::from(n % 3))));
     match one {
         Move::Push(lane, spans) => {
             for n in 0..spans {
@@ -195,6 +225,7 @@ fn step(window: &mut Windowed, one: Move, at: usize, resumed: impl Fn() -> Outco
             }
         }
         Move::Call(lane) => {
+            known.turns.push(shown(&window.render()));
             push(window, "work", NewSpan::model(text(0)).calls([format!("c{at}")]))?;
             push(window, LANES[lane], NewSpan::tool("read_file", text(1)).answers(format!("c{at}")))?;
         }
@@ -209,6 +240,7 @@ fn step(window: &mut Windowed, one: Move, at: usize, resumed: impl Fn() -> Outco
         }
         Move::Redact(number) => {
             let because = Mutation::new("a key", "rotate it")?;
+            known.lossy = true;
             drop(window.lanes().externalize().wait()?);
             let _ = window
                 .redact_protected(ids(number..number + 1).collect::<Vec<_>>(), because, Authority::of("me")?)
@@ -221,13 +253,42 @@ fn step(window: &mut Windowed, one: Move, at: usize, resumed: impl Fn() -> Outco
         }
         Move::FallBack => {
             if let Some(refusal) = window.lanes().externalize().wait()?.admit().err() {
-                let _ = refusal.fall_back(OldestFirst).wait();
+                if let Ok(FellBack::Freed(report)) = refusal.fall_back(OldestFirst).wait() {
+                    assert_eq!(report.pass().after, window.utilization());
+                    known.reports.push(report);
+                }
+            }
+        }
+        Move::Pass(evict, summarize) => {
+            let Ok(pass) = window.lanes().externalize().wait()?.admit() else { return Ok(()) };
+            let mut offered = pass.index().offers().iter().map(|offer| offer.span().to_string());
+            let answer = Answer::prune(offered.by_ref().take(evict));
+            let answer = if summarize > 0 { answer.summarize(offered.take(summarize), "short") } else { answer };
+            let Ok(proposal) = pass.parse(&answer) else { return Ok(()) };
+            let preview = pass.preview(&proposal)?;
+            if let keepspan::Outcome::Pruned(report) = pass.apply(proposal).wait()? {
+                assert_eq!((preview.after, report.pass().after), (window.utilization(), window.utilization()));
+                known.reports.push(report);
+            }
+        }
+        Move::Undo => {
+            if let Some(report) = known.reports.pop() {
+                // Something of it came back already.
+                let _ = window.undo(&report).wait();
+            }
+        }
+        Move::BringBack => {
+            drop(window.lanes().externalize().wait()?);
+            let write = Write::to("a");
+            if let Permission::Denied(denied) = window.permit(&write)? {
+                // Nothing to bring back.
+                let _ = denied.bring_back().wait();
             }
         }
         Move::Stop => {
             drop(window.lanes().externalize().wait()?);
             // A refusal that nothing was committed after is not on record.
-            let seen = |window: &mut _| Seen::of(window).without(&["accounting"]);
+            let seen = |window: &mut _| Seen::of(window).without(&["accounting", "advice", "prices"]);
             let before = seen(window);
             *window = resumed()?;
             assert_eq!(before.difference(&seen(window)), None);
@@ -236,17 +297,24 @@ fn step(window: &mut Windowed, one: Move, at: usize, resumed: impl Fn() -> Outco
     Ok(())
 }
 
-/// Runs a program on a window whose limit makes a fallback take protected spans as well.
-fn run(program: Vec<Move>, counter: impl TokenCounter + Clone + 'static) -> Outcome {
+/// Runs a program on a window whose limit makes a fallback take protected spans as well, or on one with room for passes.
+fn run(program: Vec<Move>, counter: impl TokenCounter + Clone + 'static, wide: bool) -> Outcome {
     let store = memory();
     let episode = || {
-        let limits = Limits::of(4_000).trigger(300).index(1).rationale(1).margin(1);
+        let narrow = Limits::of(4_000).trigger(300).index(1).rationale(1).margin(1);
+        let limits = if wide { Limits::of(60_000).trigger(1_000).index(800).rationale(60) } else { narrow };
         Episode::new("e", "p").budget(limits).trust_estimates()
     };
+    let mut known = Known::default();
     let mut window = Window::open_with(store.clone(), episode(), counter.clone())?;
     for (at, one) in program.into_iter().chain([Move::Stop]).enumerate() {
-        step(&mut window, one, at, || Ok(Window::resume_with(store.clone(), episode(), counter.clone())?))?;
+        step(&mut window, one, at, &mut known, || Ok(Window::resume_with(store.clone(), episode(), counter.clone())?))?;
         check(&mut window, &counter)?;
+    }
+    let history = History::read(&store, &EpisodeId::new("e"))?;
+    assert_eq!((history.utilization(), history.turns().len()), (window.utilization(), known.turns.len()));
+    for (turn, then) in (1..).zip(known.turns).filter(|_| !known.lossy) {
+        assert_eq!(shown(&history.at_turn(&store, turn)?.messages), then, "turn {turn}");
     }
     Ok(())
 }
@@ -255,13 +323,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn each_protected_span_is_named_once(program in moves()) {
-        run(program, OneByteAToken).unwrap();
+    fn each_protected_span_is_named_once(program in moves(), wide in any::<bool>()) {
+        run(program, OneByteAToken, wide).unwrap();
     }
 
     #[test]
-    fn so_it_is_by_any_count(program in moves(), exact in any::<bool>()) {
-        let done = if exact { run(program, O200k) } else { run(program, FourBytes) };
+    fn so_it_is_by_any_count(program in moves(), exact in any::<bool>(), wide in any::<bool>()) {
+        let done = if exact { run(program, O200k, wide) } else { run(program, FourBytes, wide) };
         done.unwrap();
     }
 }

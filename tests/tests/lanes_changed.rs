@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use keepspan::{
-    ContextState, Episode, EpisodeId, Finish, LaneChange, Message, Migration, ModelAnswer, NewSpan, OneByteAToken,
-    ResumeError, SpanId, Spans, SummaryText, Window,
+    Certainty, ContextState, CounterError, Episode, EpisodeId, Finish, LaneChange, Message, Migration, ModelAnswer,
+    NewSpan, OneByteAToken, ResumeError, SpanId, Spans, SummaryText, TokenCount, TokenCounter, Window,
     audit::{self, Happening, History},
     store::{Batch, Blob, MemoryStore, Store as _},
 };
@@ -75,6 +75,13 @@ states! {
         #[constraint(pinned)] limits,
         #[evictable(otherwise)] work,
         #[invariant] notes,
+        #[derived] recap,
+    }
+    Instructed {
+        #[instruction] schema,
+        #[constraint(pinned)] limits,
+        #[evictable(otherwise)] work,
+        #[evictable] notes,
         #[derived] recap,
     }
     OtherKind {
@@ -310,6 +317,27 @@ fn pointers_name_what_became_protected() -> Checked {
     Ok(())
 }
 
+/// R8: an instruction never leaves, and what left before it was one is named all the same.
+#[test]
+fn pointers_name_what_became_an_instruction() -> Checked {
+    let store = memory();
+    let mut window = Window::<Before, _>::open_with(store.clone(), Episode::new("e", "p"), OneByteAToken)?;
+    let work = [window.lanes().work.push("w")?, window.lanes().work.push("w")?];
+    let schema = [window.lanes().schema.push("users.id BIGINT")?, window.lanes().schema.push("orders.id BIGINT")?];
+    let lanes = window.lanes().externalize().wait()?;
+    lanes.work.evict(work).wait()?;
+    lanes.schema.evict(schema).wait()?;
+    drop(lanes);
+    let before = lines(&window);
+    assert!(before.len() == 1 && before[0].ends_with("; schema s3 s4; recall any of them by id]"), "{before:?}");
+    drop(window);
+    let mut window = resume::<Instructed>(&store, Some(because()?))?;
+    assert_eq!(lines(&window), before);
+    assert_eq!(window.lanes().schema.evicted(), schema);
+    assert_eq!(window.lanes().schema.restore(schema[0]).wait()?, &schema[..1]);
+    Ok(())
+}
+
 /// R16: what a provider signed after a pointer is whole as long as the line is the same, and no longer.
 #[test]
 fn a_line_that_changed_breaks_the_seals_after_it() -> Checked {
@@ -318,19 +346,49 @@ fn a_line_that_changed_breaks_the_seals_after_it() -> Checked {
     let ids = [window.lanes().notes.push("one")?, window.lanes().notes.push("two")?];
     window.lanes().externalize().wait()?.notes.evict(ids).wait()?;
     window.lanes().work.push(NewSpan::model("signed").sealed())?;
-    drop(window.lanes().externalize().wait()?);
-    let intact = |messages: Vec<Message>| messages.last().and_then(Message::seal_intact);
+    // What changes after it is nothing to it.
+    let ids = [window.lanes().notes.push("three")?, window.lanes().notes.push("four")?];
+    window.lanes().externalize().wait()?.notes.evict(ids).wait()?;
+    let intact = |messages: Vec<Message>| messages.iter().find_map(Message::seal_intact);
     assert_eq!(intact(window.render()), Some(true));
     drop(window);
     let copy = || -> Checked<Arc<MemoryStore>> {
         let copy = memory();
         let records = store.read(&id(), 0, u64::MAX)?;
-        let blobs = ["one", "two", "signed"].map(Blob::new).to_vec();
+        let blobs = ["one", "two", "signed", "three", "four"].map(Blob::new).to_vec();
         copy.commit(&Batch::new(id(), 0, blobs, records))?;
         Ok(copy)
     };
     assert_eq!(intact(resume::<Added>(&copy()?, Some(because()?))?.render()), Some(true));
     assert_eq!(intact(resume::<Strengthened>(&copy()?, Some(because()?))?.render()), Some(false));
+    Ok(())
+}
+
+/// An estimate for pointers that name what is in `notes`.
+struct Unsure;
+
+impl TokenCounter for Unsure {
+    fn text(&self, text: &str) -> Result<TokenCount, CounterError> {
+        let count = OneByteAToken.text(text)?;
+        Ok(if text.contains("; notes ") { TokenCount::estimate(count.tokens()) } else { count })
+    }
+}
+
+/// R25: what is counted again can be less certain.
+#[test]
+fn a_window_is_as_certain_as_the_lines_that_were_counted_again() -> Checked {
+    let store = memory();
+    let mut window = Window::<Before, _>::open_with(store.clone(), Episode::new("e", "p"), Unsure)?;
+    let ids = [window.lanes().notes.push("one")?, window.lanes().notes.push("two")?];
+    window.lanes().externalize().wait()?.notes.evict(ids).wait()?;
+    assert_eq!(window.certainty(), Certainty::UpperBound);
+    drop(window);
+    for migration in [Some(because()?), None] {
+        let episode = Episode::new("e", "p");
+        let episode = if let Some(migration) = migration { episode.migrate(migration) } else { episode };
+        let window = Window::<Strengthened, _>::resume_with(store.clone(), episode, Unsure)?;
+        assert_eq!(window.certainty(), Certainty::Estimate);
+    }
     Ok(())
 }
 

@@ -113,7 +113,8 @@ pub struct Contents {
     pub(crate) name_price: u64,
     pub(crate) classes: Box<[Class]>,
     pub(crate) names: Names,
-    /// The spans of each protected lane, ascending: what an action requires is asked before each (rule R17).
+    /// The spans of each lane that is protected or of instructions, ascending: what pointers name, and what an action requires
+    /// is asked before each (rules R8, R17).
     pub(crate) protected: BTreeMap<u16, Vec<SpanId>>,
     /// Attempts of this episode that its log has no ending of, each with why that is, where it is known.
     pub(crate) unsettled: BTreeMap<(Digest, u64), (Intent, Option<String>)>,
@@ -289,9 +290,9 @@ impl Contents {
         span
     }
 
-    /// Notes that a protected lane has a span.
+    /// Notes that a lane which is protected, or of instructions, has a span.
     pub(crate) fn keep_in_mind(&mut self, span: SpanId, lane: u16) {
-        if self.lane(lane).is_some_and(|lane| lane.kind().is_protected()) {
+        if self.class(lane) >= Class::Protected {
             let spans = self.protected.entry(lane).or_default();
             // Nearly always the newest.
             match spans.last() {
@@ -457,10 +458,9 @@ impl Contents {
     /// How many spans the line for `first` to `last` names where neighbours share it; none for a summary, which is shown
     /// elsewhere.
     pub(crate) fn named(&self, first: SpanId, last: SpanId) -> Option<usize> {
-        let kind = self.lane(self.table.get(first)?.lane)?.kind();
-        match kind {
-            Derived::ID => None,
-            _ if first == last => Some(usize::from(kind.is_protected())),
+        match self.class(self.table.get(first)?.lane) {
+            Class::Derived => None,
+            class if first == last => Some(usize::from(class >= Class::Protected)),
             _ => Some(self.protected_among(first, last).map(|(_, spans)| spans.len()).sum()),
         }
     }

@@ -218,17 +218,22 @@ impl Contents {
                 (reached, template) = (pointers, false);
             }
         }
-        if reached.priced.after > limit {
-            reached = self.fewest(&units, soft..units.len(), limit, template, counter)?;
+        let paying = units.partition_point(|unit| self.pays(unit));
+        for among in [soft..paying, paying..units.len()].into_iter().filter(|among| !among.is_empty()) {
+            if reached.priced.after > limit {
+                let more = self.fewest(&units, among, limit, template, counter)?;
+                reached = if more.priced.after < reached.priced.after { more } else { reached };
+            }
         }
         let Reached { units: taken, priced } = reached;
         match priced.after {
-            after if after > limit => Err(self.unfittable(after, limit, &units)),
+            after if after > limit => Err(self.unfittable(after, limit, units.get(..taken).unwrap_or_default())),
             after => Ok(Some(priced).filter(|_| taken > 0 && after < before)),
         }
     }
 
-    /// The units that may leave without a model, in the order in which they do; of a class, the smallest ones last.
+    /// The units that may leave without a model, in the order in which they do; of a class, the smallest ones last, those that
+    /// take less than their names in a pointer after all others.
     fn in_order<B: Fallback>(&self) -> Vec<Unit> {
         let mut units: Vec<_> = self.units().filter(leaves).collect();
         for class in [Class::Evictable, Class::Rationale, Class::Derived, Class::Protected] {
@@ -240,7 +245,7 @@ impl Contents {
             }
         }
         let rank = B::rank(self);
-        units.sort_by_cached_key(|unit| (unit.class, unit.is_small(), rank(unit)));
+        units.sort_by_cached_key(|unit| (unit.class, unit.is_small(), !self.pays(unit), rank(unit)));
         units
     }
 
@@ -260,10 +265,20 @@ impl Contents {
 
     /// What the pointers that these neighbours share usually take, in tokens.
     fn usual_pointers<'a>(&self, neighbours: impl Iterator<Item = &'a Entry>) -> u64 {
-        let named = neighbours.filter(|entry| self.class(entry.lane) == Class::Protected).count();
-        let [pointers, names] =
-            [named.div_ceil(MOST_NAMED).max(1), named].map(|n| u64::try_from(n).unwrap_or(u64::MAX));
-        self.pointer_price.saturating_mul(pointers).saturating_add(self.name_price.saturating_mul(names))
+        let named = self.named_among(neighbours);
+        let pointers = named.div_ceil(MOST_NAMED as u64).max(1);
+        self.pointer_price.saturating_mul(pointers).saturating_add(self.name_price.saturating_mul(named))
+    }
+
+    /// Whether a unit takes no less than its names in a pointer that it shares usually do.
+    fn pays(&self, unit: &Unit) -> bool {
+        unit.tokens >= self.name_price.saturating_mul(self.named_among(self.unit(unit.span).map(|(_, entry)| entry)))
+    }
+
+    /// How many of these spans a pointer that they share names.
+    fn named_among<'a>(&self, spans: impl Iterator<Item = &'a Entry>) -> u64 {
+        let named = spans.filter(|entry| self.class(entry.lane) == Class::Protected).count();
+        u64::try_from(named).unwrap_or(u64::MAX)
     }
 
     /// The fewest leading units, more than `among.start`, that bring the request to `goal`; all of `among` when none do.
