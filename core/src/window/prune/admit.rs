@@ -53,7 +53,8 @@ impl<'w, C: ContextState + 'w, St, S> Lanes<'w, C, St, S> {
         }
     }
 
-    /// What to do about the window's size, without asking for a pass. O(resident spans), no allocation.
+    /// What to do about the window's size, without asking for a pass. How many candidates there is room for is judged by the
+    /// list that was made last, or the usual one. O(resident spans), no allocation.
     pub fn advice(&self) -> Advice {
         let contents = self.shared.lock();
         let request = contents.request();
