@@ -1,6 +1,7 @@
 //! The store beside the same rows sent by hand, in one statement, on the same server.
 //!
-//! `eval "$(scripts/servers start postgres)"; cargo bench -p keepspan-postgres`
+//! `eval "$(scripts/servers start postgres)"; cargo bench -p keepspan-postgres`, and with `-- alike` beside tables by hand that
+//! are compressed as the store's are.
 #![allow(clippy::unwrap_used, clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::{
@@ -54,13 +55,17 @@ struct ByHand {
 }
 
 impl ByHand {
-    async fn connect(address: &str, schema: &str) -> Self {
+    async fn connect(address: &str, schema: &str, alike: bool) -> Self {
         let (client, connection) = tokio_postgres::connect(address, NoTls).await.unwrap();
         tokio::spawn(connection);
-        // Tables of its own, without a check or a trigger.
+        // Tables of its own, without a check or a trigger; compressed as the server does by default, or as the store's.
         let tables = "CREATE TABLE IF NOT EXISTS hand_blobs (digest bytea PRIMARY KEY, bytes bytea); \
                       CREATE TABLE IF NOT EXISTS hand_log (episode bytea, number bigint, record bytea, PRIMARY KEY (episode, number))";
         client.batch_execute(&format!("SET search_path = {schema}; {tables}")).await.unwrap();
+        if alike {
+            let alike = "ALTER TABLE hand_blobs ALTER COLUMN bytes SET COMPRESSION lz4";
+            client.batch_execute(alike).await.unwrap();
+        }
         let commit = "WITH put AS (INSERT INTO hand_blobs (digest, bytes) SELECT * FROM unnest($1::bytea[], $2::bytea[]) \
                       ON CONFLICT DO NOTHING) INSERT INTO hand_log (episode, number, record) VALUES ($3, $4, $5)";
         let commit = client.prepare(commit).await.unwrap();
@@ -99,7 +104,8 @@ async fn main() {
     let options = Options::new(&address).unwrap().schema(&*schema).unwrap();
     migrate(&options).await.unwrap();
     let store = PostgresStore::connect(options).await.unwrap();
-    let hand = ByHand::connect(&address, &schema).await;
+    let alike = env::args().any(|argument| argument == "alike");
+    let hand = ByHand::connect(&address, &schema, alike).await;
 
     // Turn and turn about, so that both meet the same table and the same machine.
     let (mut ours, mut theirs, mut digests) = (Vec::new(), Vec::new(), Vec::new());
@@ -137,7 +143,7 @@ async fn main() {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let mut hands = Vec::new();
     for _ in 0..AGENTS {
-        hands.push(std::sync::Arc::new(ByHand::connect(&address, &schema).await));
+        hands.push(std::sync::Arc::new(ByHand::connect(&address, &schema, alike).await));
     }
     for round in 0..5_u32 {
         ours.push(

@@ -10,6 +10,16 @@ ALTER TABLE blobs
 ALTER TABLE claims ADD CHECK (octet_length(signature) = 32) NOT VALID;
 ALTER TABLE departures ADD CHECK (policy >= 0) NOT VALID;
 
+-- The default takes most of the time of a commit; with this, where the server has it, it takes little.
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)) THEN
+        ALTER TABLE blobs ALTER COLUMN bytes SET COMPRESSION lz4;
+        ALTER TABLE log ALTER COLUMN record SET COMPRESSION lz4;
+    END IF;
+END
+$$;
+
 -- For one that only applies what another server did, too.
 ALTER TABLE log ENABLE ALWAYS TRIGGER append_only;
 ALTER TABLE claims ENABLE ALWAYS TRIGGER append_only;
@@ -59,6 +69,7 @@ CREATE FUNCTION commit_sealing(
 DECLARE
     found_length bigint;
     written bigint := 0;
+    put bigint := 0;
     refused bytea;
 BEGIN
     -- What is acknowledged is on disk, whatever the operator's default.
@@ -116,9 +127,9 @@ BEGIN
         INSERT INTO blobs (digest, bytes)
         SELECT digest, bytes FROM unnest(digests, contents) AS new (digest, bytes)
         ON CONFLICT DO NOTHING;
-        GET DIAGNOSTICS written = ROW_COUNT;
+        GET DIAGNOSTICS put = ROW_COUNT;
     END IF;
-    IF pg_catalog.cardinality(seals) > 0 OR written < pg_catalog.cardinality(digests) THEN
+    IF pg_catalog.cardinality(seals) > 0 OR put < pg_catalog.cardinality(digests) THEN
         -- One that was named without its bytes has them now.
         UPDATE blobs SET bytes = new.bytes FROM unnest(digests, contents) AS new (digest, bytes)
         WHERE blobs.digest = new.digest AND new.bytes IS NOT NULL AND blobs.bytes IS NULL AND NOT sealed;
@@ -140,6 +151,9 @@ BEGIN
         FROM unnest(numbers, spans, left_lanes, left_policies, starts, ends, scores, sha256s, replacements, times)
              AS new (number, span, lane, policy, start, stop, score, sha256, replacement, time)
         ON CONFLICT DO NOTHING;
+    END IF;
+    IF pg_catalog.cardinality(seals) = 0 AND put = pg_catalog.cardinality(digests) THEN
+        RETURN '{}';
     END IF;
     RETURN sealed_objects(digests, contents);
 END
