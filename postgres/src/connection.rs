@@ -35,7 +35,7 @@ pub(crate) struct Failed {
 }
 
 /// What became of one attempt.
-enum Attempt {
+pub(crate) enum Attempt {
     /// Refused for good; nothing happened.
     Refused(Error),
     /// The server asks for another; nothing happened.
@@ -114,8 +114,24 @@ impl Connections {
     }
 }
 
+impl From<Error> for Attempt {
+    fn from(error: Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// In the middle of a statement, or of several.
+impl From<tokio_postgres::Error> for Attempt {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.as_db_error().map_or_else(|| comes_back(&error), ends) {
+            true => Self::Lost(Some(error)),
+            false => Self::Refused(error.into()),
+        }
+    }
+}
+
 /// Why there is no connection.
-fn unconnected(error: PoolError) -> Attempt {
+pub(crate) fn unconnected(error: PoolError) -> Attempt {
     match error {
         PoolError::Backend(error) if comes_back(&error) => Attempt::NotSent(Some(error)),
         PoolError::Backend(error) => Attempt::Refused(error.into()),
@@ -150,11 +166,6 @@ fn ends(told: &DbError) -> bool {
     let lost = ["08", "57P"].iter().any(|class| told.code().code().starts_with(class));
     lost || matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
         || matches!(told.severity(), "FATAL" | "PANIC")
-}
-
-/// Whether a connection is gone, or was never there.
-pub(crate) fn lost(error: &tokio_postgres::Error) -> bool {
-    error.as_db_error().map_or_else(|| comes_back(error), ends)
 }
 
 /// Whether a connection that was not to be had may be later: nobody there, starting, stopping, full. What is wrong with the

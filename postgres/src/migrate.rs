@@ -1,10 +1,13 @@
 //! The store's tables, by version.
 
-use deadpool_postgres::{Pool, PoolError};
+use deadpool_postgres::Pool;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::{IsolationLevel, Row, error::SqlState};
 
-use crate::{Error, Options, connection::lost};
+use crate::{
+    Error, Options,
+    connection::{Attempt, unconnected},
+};
 
 /// Each takes the store from the version before it to its own, which is its place from 1 on.
 const MIGRATIONS: [&str; 2] =
@@ -34,8 +37,10 @@ pub async fn migrate(options: &Options) -> Result<i32, Error> {
     loop {
         attempts = attempts.saturating_add(1);
         let source = match timeout_at(deadline, once(&pool, &options.schema, deadline)).await {
-            Ok(Err(Error::Server(error))) if lost(&error) => Some(error),
-            Ok(done) => return done,
+            Ok(Ok(before)) => return Ok(before),
+            Ok(Err(Attempt::Refused(error))) => return Err(error),
+            Ok(Err(Attempt::Again(error))) => Some(error),
+            Ok(Err(Attempt::NotSent(error) | Attempt::Lost(error))) => error,
             Err(_) => None,
         };
         let pause = options.retry.pause(attempts);
@@ -46,16 +51,13 @@ pub async fn migrate(options: &Options) -> Result<i32, Error> {
     }
 }
 
-async fn once(pool: &Pool, schema: &str, deadline: Instant) -> Result<i32, Error> {
-    let mut client = pool.get().await.map_err(|error| match error {
-        PoolError::Backend(error) => error.into(),
-        _ => Error::Closed,
-    })?;
+async fn once(pool: &Pool, schema: &str, deadline: Instant) -> Result<i32, Attempt> {
+    let mut client = pool.get().await.map_err(unconnected)?;
     match client.query_one(&format!("SELECT max(version) FROM \"{schema}\".migrations"), &[]).await {
         Ok(row) if row.try_get::<_, Option<i32>>(0)?.is_some_and(|found| found >= VERSION) => {
-            return known(row.try_get(0)?, schema);
+            return Ok(known(row.try_get(0)?, schema)?);
         }
-        Err(error) if lost(&error) => return Err(error.into()),
+        // There is none yet, or what is wrong will be told below.
         _ => {}
     }
     // Whatever the operator's default, or one that waited would still see the store as it was before.
@@ -69,7 +71,7 @@ async fn once(pool: &Pool, schema: &str, deadline: Instant) -> Result<i32, Error
         transaction.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await?;
     }
     if let Some(row) = transaction.query_opt(STRANGER, &[&schema]).await? {
-        return Err(Error::Owner { schema: schema.to_owned(), owner: row.try_get(0)? });
+        return Err(Error::Owner { schema: schema.to_owned(), owner: row.try_get(0)? }.into());
     }
     // The functions keep this path, whoever calls them; without the last, a caller's temporary tables would come first.
     let begin = format!(

@@ -291,6 +291,8 @@ async fn a_server_that_does_not_answer_is_given_up_at_the_deadline() {
     // What waiting does not mend is told at once.
     let wrong = Options::new(&address.replace("/postgres?", "/nowhere?")).unwrap();
     let begun = Instant::now();
+    let refused = migrate(&wrong).await;
+    assert!(matches!(refused, Err(Error::Server(_))), "{refused:?}");
     let refused = PostgresStore::connect(wrong).await.map(drop);
     assert!(matches!(refused, Err(Error::Server(_))) && begun.elapsed() < Duration::from_secs(3), "{refused:?}");
 }
