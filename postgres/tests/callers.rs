@@ -11,14 +11,13 @@ mod common;
 
 use common::{
     by_hand, fresh, named, open, schema, server,
-    sql::{TABLES, filled, first_column, refused, rows},
+    sql::{TABLES, filled, first_column, of_version_1, refused, role, rows},
 };
 use keepspan::{
     Digest, EpisodeId,
     store::{AsyncStore as _, Batch, Blob, StoreError, fetch},
 };
 use keepspan_postgres::{Error, Options, PostgresStore, VERSION, migrate};
-use tokio_postgres::Client;
 
 #[tokio::test]
 async fn an_agents_role_has_no_way_around_commit() {
@@ -63,13 +62,8 @@ async fn a_role_that_may_commit_can_do_no_harm_to_the_texts_of_others() {
     let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
     let options = fresh(&address).await;
     let (client, name) = (by_hand(&address, &options).await, named(&options));
-    let role = format!("agent_{name}");
-    let grants = format!(
-        "CREATE ROLE {role}; GRANT USAGE ON SCHEMA {name} TO {role}; \
-         GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO {role}; \
-         GRANT EXECUTE ON FUNCTION {name}.commit TO {role}; SET ROLE {role}"
-    );
-    client.batch_execute(&grants).await.unwrap();
+    let role = role(&client, &name).await;
+    client.batch_execute(&format!("SET ROLE {role}")).await.unwrap();
     let [none, digest] = ["'{}'", "ARRAY[sha256('mine')]"];
     for (statement, code) in [
         (call("commit", "0", [digest, "ARRAY['yours'::bytea]", none]), "23514"),
@@ -200,31 +194,14 @@ async fn of_many_migrations_at_once_one_does_it() {
     }
 }
 
-/// A store that the first version of the tables was in use for.
-async fn of_version_1(address: &str, text: &Blob, wrong: Digest) -> (Options, Client) {
-    let options = schema(address);
-    let (client, name) = (by_hand(address, &options).await, named(&options));
-    let tables = include_str!("../migrations/0001_store.sql");
-    let create = format!(
-        "CREATE SCHEMA {name}; SET search_path = {name}, pg_temp; \
-         CREATE TABLE migrations (version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now()); \
-         {tables}; INSERT INTO migrations (version) VALUES (1); \
-         CREATE ROLE agent_{name} LOGIN; GRANT USAGE ON SCHEMA {name} TO agent_{name}; \
-         GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO agent_{name}; \
-         GRANT EXECUTE ON FUNCTION {name}.commit TO agent_{name}"
-    );
-    client.batch_execute(&create).await.unwrap();
-    let commit = call("commit", "0", ["ARRAY[$1::bytea, $3]", "ARRAY[$2::bytea, 'wrong']", "'{}'"]);
-    let digests = [text.digest().as_bytes(), wrong.as_bytes()].map(|digest| &digest[..]);
-    client.query(&commit, &[&digests[0], &text.bytes(), &digests[1]]).await.unwrap();
-    (options, client)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_of_the_version_before_is_brought_up_to_date() {
     let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
     let (text, wrong, episode) = (Blob::new(b"users.id BIGINT".to_vec()), Digest::of(b"right"), EpisodeId::new("e"));
-    let (options, client) = of_version_1(&address, &text, wrong).await;
+    let (options, client) = of_version_1(&address).await;
+    let commit = call("commit", "0", ["ARRAY[$1::bytea, $3]", "ARRAY[$2::bytea, 'wrong']", "'{}'"]);
+    let digests = [text.digest().as_bytes(), wrong.as_bytes()].map(|digest| &digest[..]);
+    client.query(&commit, &[&digests[0], &text.bytes(), &digests[1]]).await.unwrap();
     let before = PostgresStore::connect(options.clone()).await.unwrap_err();
     assert!(matches!(before, Error::Version { found: 1, supported: VERSION, .. }));
     assert!(before.to_string().ends_with("run `keepspan migrate` once, or `keepspan_postgres::migrate`"), "{before}");

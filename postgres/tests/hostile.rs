@@ -20,7 +20,7 @@ use std::{
 
 use common::{
     by_hand, fresh, named, open, schema, server,
-    sql::{Agent, filled, refused},
+    sql::{Agent, filled, of_version_1, refused, role},
 };
 use keepspan::{
     ByteEstimate, CommitError, Digest, Episode, EpisodeId, Recovered, Window,
@@ -54,13 +54,9 @@ fn call(of: &str, expected: u64, records: &str, arrays: &[&str]) -> String {
 
 /// A connection that has the grants of the README and no more.
 async fn agent(address: &str, options: &Options) -> Client {
-    let (client, name) = (by_hand(address, options).await, named(options));
-    let grants = format!(
-        "CREATE ROLE agent_{name}; GRANT USAGE ON SCHEMA {name} TO agent_{name}; \
-         GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO agent_{name}; \
-         GRANT EXECUTE ON FUNCTION {name}.commit TO agent_{name}; SET ROLE agent_{name}"
-    );
-    client.batch_execute(&grants).await.unwrap();
+    let client = by_hand(address, options).await;
+    let role = role(&client, &named(options)).await;
+    client.batch_execute(&format!("SET ROLE {role}")).await.unwrap();
     client
 }
 
@@ -153,20 +149,6 @@ async fn a_connection_whose_check_was_refused_is_checked_the_next_time() {
     held.commit().await.unwrap();
     let version = store.commit(&batch("e", 0)).await;
     assert!(version.is_err(), "a store of version {} was written to unchecked: {version:?}", VERSION + 1);
-}
-
-/// A store that the first version of the tables was in use for.
-async fn of_version_1(address: &str) -> (Options, Client) {
-    let options = schema(address);
-    let (client, name) = (by_hand(address, &options).await, named(&options));
-    let tables = include_str!("../migrations/0001_store.sql");
-    let create = format!(
-        "CREATE SCHEMA {name}; SET search_path = {name}, pg_temp; \
-         CREATE TABLE migrations (version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now()); \
-         {tables}; INSERT INTO migrations (version) VALUES (1)"
-    );
-    client.batch_execute(&create).await.unwrap();
-    (options, client)
 }
 
 /// A commit takes `claims` and then `blobs`; the migration takes them the other way round.
@@ -588,9 +570,7 @@ async fn a_batch_that_is_refused_otherwise_brings_no_sealed_text_back() {
     let name = named(&options);
     agent(&address, &options)
         .await
-        .batch_execute(&format!(
-            "RESET ROLE; ALTER ROLE agent_{name} LOGIN; REVOKE EXECUTE ON FUNCTION {name}.commit FROM agent_{name}"
-        ))
+        .batch_execute(&format!("RESET ROLE; REVOKE EXECUTE ON FUNCTION {name}.commit FROM agent_{name}"))
         .await
         .unwrap();
     let role =

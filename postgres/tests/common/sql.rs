@@ -7,7 +7,7 @@ use keepspan::{
 use keepspan_postgres::{Options, PostgresStore};
 use tokio_postgres::Client;
 
-use super::open;
+use super::{by_hand, named, open, schema};
 
 pub const TABLES: [&str; 7] = ["log", "blobs", "claims", "departures", "lanes", "policies", "migrations"];
 
@@ -47,4 +47,30 @@ pub async fn rows(client: &Client, table: &str) -> i64 {
 pub async fn first_column(client: &Client, table: &str) -> String {
     let query = "SELECT attname::text FROM pg_attribute WHERE attrelid = $1::text::regclass AND attnum = 1";
     client.query_one(query, &[&table]).await.unwrap().get(0)
+}
+
+/// Makes a role with the grants of the README for whoever commits, and no more.
+pub async fn role(client: &Client, schema: &str) -> String {
+    let role = format!("agent_{schema}");
+    let grants = format!(
+        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}; \
+         GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}; GRANT EXECUTE ON FUNCTION {schema}.commit TO {role}"
+    );
+    client.batch_execute(&grants).await.unwrap();
+    role
+}
+
+/// A store that the first version of the tables was in use for, by a role that commits.
+pub async fn of_version_1(address: &str) -> (Options, Client) {
+    let options = schema(address);
+    let (client, name) = (by_hand(address, &options).await, named(&options));
+    let tables = include_str!("../../migrations/0001_store.sql");
+    let create = format!(
+        "CREATE SCHEMA {name}; SET search_path = {name}, pg_temp; \
+         CREATE TABLE migrations (version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now()); \
+         {tables}; INSERT INTO migrations (version) VALUES (1)"
+    );
+    client.batch_execute(&create).await.unwrap();
+    role(&client, &name).await;
+    (options, client)
 }
