@@ -252,11 +252,11 @@ fn step(
             let _ = lanes.work.summarize(ids(range).collect::<Vec<_>>(), text, &lanes.recap).wait();
         }
         Move::FallBack => {
-            if let Some(refusal) = window.lanes().externalize().wait()?.admit().err() {
-                if let Ok(FellBack::Freed(report)) = refusal.fall_back(OldestFirst).wait() {
-                    assert_eq!(report.pass().after, window.utilization());
-                    known.reports.push(report);
-                }
+            if let Some(refusal) = window.lanes().externalize().wait()?.admit().err()
+                && let Ok(FellBack::Freed(report)) = refusal.fall_back(OldestFirst).wait()
+            {
+                assert_eq!(report.pass().after, window.utilization());
+                known.reports.push(report);
             }
         }
         Move::Pass(evict, summarize) => {
