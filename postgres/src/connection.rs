@@ -160,11 +160,16 @@ fn judged(client: ScopeGuard<Object, impl FnOnce(Object)>, error: Error, sent: b
     }
 }
 
+/// Whether the server is starting or stopping, or a pooler has none.
+fn went(code: &SqlState) -> bool {
+    ["08", "57P"].iter().any(|class| code.code().starts_with(class))
+}
+
 /// Whether an error ends the connection, so that nobody knows what became of the statement. A pooler between says so in
 /// words of its own.
 fn ends(told: &DbError) -> bool {
-    let lost = ["08", "57P"].iter().any(|class| told.code().code().starts_with(class));
-    lost || matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
+    went(told.code())
+        || matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
         || matches!(told.severity(), "FATAL" | "PANIC")
 }
 
@@ -172,10 +177,7 @@ fn ends(told: &DbError) -> bool {
 /// address, the password or the certificate stays so.
 fn comes_back(error: &tokio_postgres::Error) -> bool {
     match error.code() {
-        // 57P: starting, stopping. 08: a pooler that has no server.
-        Some(code) => {
-            ["08", "57P"].iter().any(|class| code.code().starts_with(class)) || *code == SqlState::TOO_MANY_CONNECTIONS
-        }
+        Some(code) => went(code) || *code == SqlState::TOO_MANY_CONNECTIONS,
         None => match error.source().and_then(|source| source.downcast_ref::<io::Error>()) {
             Some(source) => source.get_ref().is_none_or(|inner| !inner.is::<rustls::Error>()),
             None => error.is_closed(),

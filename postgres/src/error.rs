@@ -88,9 +88,7 @@ pub enum Error {
         digest: Digest,
     },
     /// Under a blob's digest the object store has something else.
-    #[error(
-        "the object of blob {digest} has {found} bytes and not {bytes}: it is not whole, remove it and run the step again"
-    )]
+    #[error("the object of blob {digest} has {found} bytes and not {bytes}: it is not whole: remove it")]
     OtherObject {
         /// The blob.
         digest: Digest,

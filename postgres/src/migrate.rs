@@ -24,7 +24,7 @@ const LOCK: i64 = 0x6b65_6570_7370_616e;
 /// start at once: one does it, and the others find it done. Gives the version before, 0 for none. After a lost answer it
 /// tries again, as [`Retry`](crate::Retry) says, and may then find it done by itself.
 ///
-/// Needs a role that may create the schema, or has it; where all is up to date, one that may read it. While it works, nobody
+/// Needs a role that may create the schema, or has it; an agent's role is another, see the crate's page. While it works, nobody
 /// else does.
 ///
 /// # Errors
@@ -53,13 +53,6 @@ pub async fn migrate(options: &Options) -> Result<i32, Error> {
 
 async fn once(pool: &Pool, schema: &str, deadline: Instant) -> Result<i32, Attempt> {
     let mut client = pool.get().await.map_err(unconnected)?;
-    match client.query_one(&format!("SELECT max(version) FROM \"{schema}\".migrations"), &[]).await {
-        Ok(row) if row.try_get::<_, Option<i32>>(0)?.is_some_and(|found| found >= VERSION) => {
-            return Ok(known(row.try_get(0)?, schema)?);
-        }
-        // There is none yet, or what is wrong will be told below.
-        _ => {}
-    }
     // Whatever the operator's default, or one that waited would still see the store as it was before.
     let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await?;
     encoded(transaction.query_one("SHOW server_encoding", &[]).await?.try_get(0)?)?;
@@ -70,6 +63,7 @@ async fn once(pool: &Pool, schema: &str, deadline: Instant) -> Result<i32, Attem
     if transaction.query_opt("SELECT FROM pg_namespace WHERE nspname = $1", &[&schema]).await?.is_none() {
         transaction.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await?;
     }
+    // Before anything in it is read: a view can run what it likes too.
     if let Some(row) = transaction.query_opt(STRANGER, &[&schema]).await? {
         return Err(Error::Owner { schema: schema.to_owned(), owner: row.try_get(0)? }.into());
     }

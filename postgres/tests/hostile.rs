@@ -315,15 +315,24 @@ async fn dropped_commits_do_not_take_more_connections_than_there_are() {
 #[tokio::test]
 async fn a_schema_that_another_role_prepared_is_not_used() {
     let Some(address) = server("KEEPSPAN_POSTGRES") else { return };
-    let options = schema(&address);
-    let (client, name) = (by_hand(&address, &options).await, named(&options));
+    for trap in [TRIGGER, VIEW] {
+        trapped(&address, trap).await;
+    }
+}
+
+const TRIGGER: &str = "CREATE TABLE migrations (version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now()); \
+    CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ALTER ROLE evil SUPERUSER; RETURN NEW; END $$; \
+    CREATE TRIGGER trap BEFORE INSERT ON migrations FOR EACH ROW EXECUTE FUNCTION trap()";
+const VIEW: &str = "CREATE FUNCTION trap() RETURNS integer LANGUAGE plpgsql AS $$ BEGIN ALTER ROLE evil SUPERUSER; RETURN 2; END $$; \
+    CREATE VIEW migrations AS SELECT trap() AS version";
+
+async fn trapped(address: &str, trap: &str) {
+    let options = schema(address);
+    let (client, name) = (by_hand(address, &options).await, named(&options));
     let trap = format!(
         "CREATE ROLE evil_{name} LOGIN; GRANT CREATE ON DATABASE postgres TO evil_{name}; SET ROLE evil_{name}; \
-         CREATE SCHEMA {name}; \
-         CREATE TABLE {name}.migrations (version integer PRIMARY KEY, applied timestamptz NOT NULL DEFAULT now()); \
-         CREATE FUNCTION {name}.trap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
-             ALTER ROLE evil_{name} SUPERUSER; RETURN NEW; END $$; \
-         CREATE TRIGGER trap BEFORE INSERT ON {name}.migrations FOR EACH ROW EXECUTE FUNCTION {name}.trap(); RESET ROLE"
+         CREATE SCHEMA {name}; SET search_path = {name}; {}; RESET ROLE",
+        trap.replace("ROLE evil", &format!("ROLE evil_{name}"))
     );
     client.batch_execute(&trap).await.unwrap();
     let migrated = migrate(&options).await;
@@ -473,10 +482,10 @@ async fn what_a_pooler_says_of_a_lost_server_is_no_refusal() {
     let server = address.split(['@', '/']).find(|part| part.contains("127.0.0.1:")).unwrap().to_owned();
     let through = address.replace(&server, &listener.local_addr().unwrap().to_string());
     let loses = Arc::new(AtomicBool::new(false));
-    let lost = loses.clone();
+    let (lost, other) = (loses.clone(), Arc::new(AtomicBool::new(false)));
     tokio::spawn(async move {
         while let Ok((mut client, _)) = listener.accept().await {
-            let (mut server, lost) = (TcpStream::connect(&server).await.unwrap(), lost.clone());
+            let (mut server, lost, other) = (TcpStream::connect(&server).await.unwrap(), lost.clone(), other.clone());
             tokio::spawn(async move {
                 let (mut asked, mut told) = (vec![0; 1 << 16], vec![0; 1 << 16]);
                 loop {
@@ -490,8 +499,12 @@ async fn what_a_pooler_says_of_a_lost_server_is_no_refusal() {
                             let length = read.unwrap_or(0);
                             if length == 0 { return }
                             if lost.swap(false, Ordering::SeqCst) {
-                                // As PgBouncer 1.18 writes it.
-                                let fields = b"SFATAL\0C08P01\0Mserver conn crashed?\0\0";
+                                // As PgBouncer 1.18 writes it, and by its class alone.
+                                let fields = if other.fetch_xor(true, Ordering::SeqCst) {
+                                    &b"SERROR\0C08006\0Mserver closed\0\0"[..]
+                                } else {
+                                    b"SFATAL\0C08P01\0Mserver conn crashed?\0\0"
+                                };
                                 let size = u32::try_from(fields.len() + 4).unwrap().to_be_bytes();
                                 client.write_all(&[&b"E"[..], &size, fields].concat()).await.unwrap();
                                 return;
@@ -505,10 +518,12 @@ async fn what_a_pooler_says_of_a_lost_server_is_no_refusal() {
     });
     let store = open(&Options::new(&through).unwrap().schema(named(&options)).unwrap()).await;
     store.commit(&batch("e", 0)).await.unwrap();
-    loses.store(true, Ordering::SeqCst);
-    let committed = store.commit(&batch("e", 1)).await;
-    assert_eq!(store.length(&EpisodeId::new("e")).await.unwrap(), 2, "it happened");
-    assert!(matches!(committed, Ok(()) | Err(StoreError::Unacknowledged)), "{}", committed.unwrap_err());
+    for number in 1..3 {
+        loses.store(true, Ordering::SeqCst);
+        let committed = store.commit(&batch("e", number)).await;
+        assert_eq!(store.length(&EpisodeId::new("e")).await.unwrap(), number + 1, "it happened");
+        assert!(matches!(committed, Ok(()) | Err(StoreError::Unacknowledged)), "{}", committed.unwrap_err());
+    }
 }
 
 /// A few months are a deadline too.
